@@ -13,26 +13,27 @@ tensor: base
 comm: base
 ops: tensor base
 ops/tape: ops tensor base
-models: ops tensor base
+models: image ops tensor base
 text: base
 score: base
-data: text base
+image: base
+data: text image base
 optim: ops tensor base
-hub: job text tensor base
-report: job text base
-checkpoint: job hub report models optim data text ops tensor base
-infer: checkpoint job hub report models optim data score text ops tensor base
-train/engine: infer checkpoint job models optim data text ops tensor comm base
-train/record: train/engine infer checkpoint job hub report models optim data score text ops tensor comm base
-train/task: train/engine train/record infer checkpoint job hub report models optim data score text ops tensor comm base
-train/run: train/engine train/record train/task infer checkpoint job hub report models optim data score text ops tensor comm base
+hub: job text tensor image base
+report: job text image base
+checkpoint: job hub report models optim data text ops tensor image base
+infer: checkpoint job hub report models optim data score text ops tensor image base
+train/engine: infer checkpoint job models optim data text ops tensor image comm base
+train/record: train/engine infer checkpoint job hub report models optim data score text ops tensor image comm base
+train/task: train/engine train/record infer checkpoint job hub report models optim data score text ops tensor image comm base
+train/run: train/engine train/record train/task infer checkpoint job hub report models optim data score text ops tensor image comm base
 doctor/readings: job base
 doctor/judge: doctor/readings job base
 doctor/show: doctor/diagnosis.h doctor/planning.h doctor/judge doctor/readings report job base
-doctor: train infer checkpoint job hub report models optim data text ops tensor comm base
-bench: train infer checkpoint job hub report models optim data text ops tensor comm base
-api: train infer checkpoint job hub report models optim data score text ops tensor comm base
-cli: api bench doctor train infer checkpoint job hub report models optim data score text ops tensor comm base
+doctor: train infer checkpoint job hub report models optim data text ops tensor image comm base
+bench: train infer checkpoint job hub report models optim data text ops tensor image comm base
+api: train infer checkpoint job hub report models optim data score text ops tensor image comm base
+cli: api bench doctor train infer checkpoint job hub report models optim data score text ops tensor image comm base
 '
 grep -rnE '^ *#include "[^"]+/[^"]+"' src | awk -v rules="$rules" '
   function module_of(path) {  # the longest module name that is a folder of this path

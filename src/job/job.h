@@ -72,6 +72,32 @@ struct ModelOptions {
   int64_t first_token = -1;       // that the decoder reads before a target; -1: the tokenizer says
   double activation_dropout = 0;
 
+  // Of models that read images: of their image encoder. Its width, layers, heads and d_ff are encoder_d_model, ... of an
+  // encoder-decoder, and d_model, ... of a classifier; of swin, its first stage's width is.
+  std::string image_encoder = "vit";  // vit | beit | dit | swin
+  std::vector<int64_t> image_size;    // one number, or height and width; empty: 224
+  int64_t patch_size = 16;
+  std::string image_processor;                               // the text of a preprocessor_config.json, or its path
+  std::string encoder_positions = "learned";                 // learned | relative | shared_relative | none
+  std::vector<int64_t> encoder_depths, encoder_stage_heads;  // of swin; empty: 2, 2, 6, 2; width / 32
+  double mlp_ratio = 4;                                      // of swin
+  int64_t window_size = 7;                                   // of swin
+  double encoder_norm_epsilon = 1e-12;
+  bool qkv_bias = true;
+  double layer_scale = 0;
+  bool encoder_final_norm = true;
+  std::string pooling = "class";  // class | mean
+
+  // Of encoder-decoders that read images.
+  bool bridge = true;  // a matrix leads from the encoder's width to the decoder's, where they differ
+  // Trained models that parts of it begin as; empty: new weights.
+  std::string image_encoder_from, layout_encoder_from, decoder_from;
+  // Of those with a second image encoder, for the layout of a page (a BEiT), and with learned queries that read both encoders.
+  int64_t layout_image_size = 224, layout_patch_size = 16;
+  int64_t layout_d_model = 768, layout_layers = 12, layout_heads = 12, layout_d_ff = 0;  // 0: 4 layout_d_model
+  std::string layout_processor;                                                          // as image_processor
+  int64_t queries = 256, query_width = 512, query_heads = 8, query_d_ff = 0;             // 0: 2 query_width
+
   bool is_encoder() const;          // by the table of architectures (job/tables.h)
   bool is_encoder_decoder() const;  // likewise
   // Of the vocabulary that is trained for it where none is given: otherwise it is WordPiece.
@@ -125,6 +151,7 @@ struct TrainingOptions {
   double distillation_weight = 0.5;  // their share of the loss
   double distillation_temperature = 2;
   int64_t freeze = -1;              // -1: nothing; 0: the embeddings; n: those and the first n layers
+  bool freeze_encoders = false;     // of models of images: the image encoders
   bool frozen_dropout = false;      // what is frozen drops activations in training as the rest does
   bool cache_frozen = true;         // the activations of frozen layers are computed once and kept in a file
   bool prune_last_layer = true;     // the last layer computes only the rows whose outputs are used
@@ -190,13 +217,18 @@ struct DataOptions {
   bool allow_unusual_labels = false;       // train on labels that look like measurements, lists or free text
   std::string pair_field;                  // a second text; empty: none
   std::string source_field, target_field;  // columns of a table of texts and their translations; empty: found
-  std::string too_long = "skip";           // pairs of text to text that do not fit max_length: skip | cut
-  std::string tokenizer;                   // path; empty: train a vocabulary of model.vocab_size entries
-  std::string target_tokenizer;            // path, of the translations; empty: `tokenizer`
-  bool separate_tokenizers = false;        // train one of the texts and one of the translations
-  std::string tokenizer_kind = "bpe";      // of a decoder's vocabulary that is trained: bpe (byte-level) | word-bpe
-  bool lowercase = false;                  // of a WordPiece vocabulary that is trained, which has true by default
-  std::string cache_dir;                   // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
+  // Of images: the column of their paths; where these begin, or a folder of images and one with the text of each, and the
+  // JSON file that divides them.
+  std::string image_field, images, texts, split;
+  std::string broken_images = "refuse";  // refuse | skip
+  int64_t image_cache = -1;              // MB of decoded images in memory; -1: brisk chooses
+  std::string too_long = "skip";         // pairs of text to text that do not fit max_length: skip | cut
+  std::string tokenizer;                 // path; empty: train a vocabulary of model.vocab_size entries
+  std::string target_tokenizer;          // path, of the translations; empty: `tokenizer`
+  bool separate_tokenizers = false;      // train one of the texts and one of the translations
+  std::string tokenizer_kind = "bpe";    // of a decoder's vocabulary that is trained: bpe (byte-level) | word-bpe
+  bool lowercase = false;                // of a WordPiece vocabulary that is trained, which has true by default
+  std::string cache_dir;                 // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
 };
 
 // Of the job that this one was made of (brisk doctor --apply): what its run is compared with at the end. 0 and empty: not
@@ -210,7 +242,7 @@ struct BaselineOptions {
 
 struct Job {
   std::string name;                     // empty: the job file's name without .json
-  std::string task = "language_model";  // language_model | classify | mlm | translate
+  std::string task = "language_model";  // language_model | classify | mlm | translate | image_to_text
   std::string comment;                  // free text
   std::string output;                   // the run directory; empty: runs/<name>
   std::string device = "auto";          // auto | cpu | cuda | cuda:1

@@ -7,15 +7,19 @@ namespace brisk {
 
 namespace {
 
-// "task classify or mlm": the tasks that have the trait.
-Condition with_task_trait(const Job& job, bool TaskTraits::*trait, const std::string& otherwise) {
+// "task classify or mlm": the tasks that are like that.
+Condition with_task(const Job& job, const std::function<bool(const TaskTraits&)>& is_like,
+                    const std::string& otherwise) {
   std::vector<std::string> names;
   for (const TaskTraits& task : all_tasks()) {
-    if (task.*trait) names.push_back(task.name);
+    if (is_like(task)) names.push_back(task.name);
   }
-  return {fmt::format("task {}", fmt::join(names, " or ")), [&job, trait] { return traits_of_task(job.task).*trait; },
+  return {fmt::format("task {}", fmt::join(names, " or ")),
+          [&job, is_like] { return is_like(traits_of_task(job.task)); },
           [&job, otherwise] { return fmt::format("to task {} ({})", job.task, otherwise); }};
 }
+
+bool pairs_texts(const TaskTraits& task) { return task.trains_encoder_decoder && task.reads_texts; }
 
 std::function<std::string()> not_for_type(const Job& job, const std::string& otherwise) {
   return [&job, otherwise] { return fmt::format("to model.type {} ({})", job.model.type, otherwise); };
@@ -26,29 +30,36 @@ bool trains_vocabulary(const Job& job) { return job.data.tokenizer.empty() && jo
 }  // namespace
 
 Condition with_labels(const Job& job, const std::string& otherwise) {
-  return with_task_trait(job, &TaskTraits::has_labels, otherwise);
+  return with_task(
+      job, [](const TaskTraits& task) { return task.has_labels; }, otherwise);
 }
 
 Condition with_masked_tokens(const Job& job) {
-  return with_task_trait(job, &TaskTraits::masks_tokens, "it masks no tokens");
+  return with_task(
+      job, [](const TaskTraits& task) { return task.masks_tokens; }, "it masks no tokens");
 }
 
 Condition with_encoder_task(const Job& job) {
-  return with_task_trait(job, &TaskTraits::trains_encoder, "it trains a decoder");
+  return with_task(
+      job, [](const TaskTraits& task) { return task.trains_encoder; }, "it trains a decoder");
 }
 
 Condition with_encoder_decoder_task(const Job& job) {
-  return with_task_trait(job, &TaskTraits::trains_encoder_decoder, "it trains no encoder-decoder");
+  return with_task(
+      job, [](const TaskTraits& task) { return task.trains_encoder_decoder; }, "it trains no encoder-decoder");
 }
 
+Condition with_pairs_of_texts(const Job& job) { return with_task(job, pairs_texts, "it has no pairs of texts"); }
+
 Condition with_single_texts(const Job& job, const std::string& otherwise) {
-  std::vector<std::string> names;
-  for (const TaskTraits& task : all_tasks()) {
-    if (!task.trains_encoder_decoder) names.push_back(task.name);
-  }
-  return {fmt::format("task {}", fmt::join(names, " or ")),
-          [&job] { return !traits_of_task(job.task).trains_encoder_decoder; },
-          [&job, otherwise] { return fmt::format("to task {} ({})", job.task, otherwise); }};
+  return with_task(
+      job, [](const TaskTraits& task) { return !pairs_texts(task); }, otherwise);
+}
+
+Condition with_texts_of_images(const Job& job) {
+  return with_task(
+      job, [](const TaskTraits& task) { return task.trains_encoder_decoder && task.reads_images; },
+      "it has no images with texts");
 }
 
 Condition with_encoder(const Job& job, const std::string& otherwise) {
@@ -63,6 +74,28 @@ Condition with_decoder(const Job& job, const std::string& otherwise) {
 Condition with_encoder_decoder(const Job& job) {
   return {"an encoder-decoder", [&job] { return job.model.is_encoder_decoder(); },
           not_for_type(job, "it is no encoder-decoder")};
+}
+
+Condition with_images(const Job& job) {
+  return {"a model that reads images", [&job] { return reads_images(job.model.type); },
+          not_for_type(job, "it reads texts")};
+}
+
+Condition with_image_classifier(const Job& job) {
+  return {"a classifier of images", [&job] { return reads_images(job.model.type) && job.model.is_encoder(); },
+          not_for_type(job, "it is no classifier of images")};
+}
+
+Condition with_image_to_text_model(const Job& job) {
+  return {"an encoder-decoder that reads images",
+          [&job] { return reads_images(job.model.type) && job.model.is_encoder_decoder(); },
+          not_for_type(job, "it does not read images to write texts")};
+}
+
+Condition with_texts(const Job& job) {
+  return {"a model that reads texts",
+          [&job] { return !reads_images(job.model.type) || traits_of_task(job.task).trains_encoder_decoder; },
+          not_for_type(job, "it reads images")};
 }
 
 Condition with_type(const Job& job, const std::string& type) {

@@ -19,12 +19,18 @@ Condition with_labels(const Job& job, const std::string& otherwise = "it has no 
 Condition with_masked_tokens(const Job& job);
 Condition with_encoder_task(const Job& job);
 Condition with_encoder_decoder_task(const Job& job);
-Condition with_single_texts(const Job& job, const std::string& otherwise);  // any other task than of pairs
+Condition with_pairs_of_texts(const Job& job);                              // one to read and one to write
+Condition with_single_texts(const Job& job, const std::string& otherwise);  // any other task than that
+Condition with_texts_of_images(const Job& job);                             // to write
 
 // Of the model.
 Condition with_encoder(const Job& job, const std::string& otherwise);
 Condition with_decoder(const Job& job, const std::string& otherwise);
 Condition with_encoder_decoder(const Job& job);
+Condition with_images(const Job& job);  // that it reads
+Condition with_image_classifier(const Job& job);
+Condition with_image_to_text_model(const Job& job);  // an encoder-decoder that reads images
+Condition with_texts(const Job& job);                // that it reads, where its task has models of both kinds
 Condition with_type(const Job& job, const std::string& type);
 Condition with_adaptable_layers(const Job& job);  // that adapters and freezing know
 Condition with_reference(const Job& job);         // model.reference

@@ -62,15 +62,16 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
   all.emplace_back(
          "data.train", std::make_shared<DataSourceItems>(data.train),
          "training data: .txt or .jsonl files, for classify .csv, .tsv or .jsonl with labels, for translate one of these "
-         "with texts and their translations, or {\"source\": FILE, \"target\": FILE} with a text on each line; plain or "
-         "compressed (.gz, .zst); files, folders or globs; an object gives a source a weight, a text_field or a "
+         "with texts and their translations, or {\"source\": FILE, \"target\": FILE} with a text on each line, for "
+         "image_to_text one of these with paths of images and their texts, for classify on images that with labels or a "
+         "folder with a folder of images for each class; plain or compressed (.gz, .zst); files, folders or globs; an object gives a source a weight, a text_field or a "
          "document rule of its own; or --data",
          OnResume::may_change)
       .object_of({{"source", "data.train"}, {"target", "data.train_target"}})
       .also({"train_file", "train_files", "train_path", "train_data", "path", "files"})
       .everywhere()
       .same_in_smoke_test();
-  const Condition translations = with_encoder_decoder_task(job);
+  const Condition translations = with_pairs_of_texts(job), images = with_images(job);
   all.emplace_back("data.train_target", data.train_target,
                    "files whose lines are the translations of the lines of train; empty: train is a table with both",
                    OnResume::may_change)
@@ -101,9 +102,11 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
                    "article.body.text reaches into nested objects and lists; empty: found by its name or its values",
                    OnResume::fixed)
       .default_with(with_encoder_task(job), "")
+      .default_with(with_texts_of_images(job), "")
       .also({"text_column", "text_key", "text_column_name", "text_column_names"})
       .decided_by_data()
       .only_with(with_single_texts(job, "it has source_field and target_field"))
+      .only_with(with_texts(job))
       .same_in_smoke_test();
   all.emplace_back("data.label_field", data.label_field, "column or key that holds the label, a word or a number",
                    OnResume::fixed)
@@ -124,6 +127,7 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
       .decided_by_data()
       .automatic("none")
       .only_with(with_labels(job, "it has no pairs of texts"))
+      .only_with(with_texts(job))
       .also({"text_pair_field", "second_text_field", "pair_column"})
       .same_in_smoke_test();
   all.emplace_back("data.source_field", data.source_field,
@@ -140,13 +144,62 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
       .only_with(translations)
       .also({"target_column", "target_key"})
       .same_in_smoke_test();
+  all.emplace_back("data.image_field", data.image_field,
+                   "column or key that holds the path of an image, from the folder of its table or from data.images",
+                   OnResume::fixed)
+      .decided_by_data()
+      .automatic("found by its name (image, image_path, file_name, ...)")
+      .only_with(images)
+      .also({"image_column", "image_key", "image_column_name"})
+      .same_in_smoke_test();
+  all.emplace_back("data.images", data.images,
+                   "folder of the images: with data.texts, of those with the same names as the texts; otherwise, where "
+                   "the paths of a table begin",
+                   OnResume::may_change)
+      .automatic("the folder of the table")
+      .only_with(images)
+      .also({"image_folder", "images_folder", "image_dir", "images_dir", "img_dir", "image_root"})
+      .same_in_smoke_test();
+  const Condition texts_of_images = with_texts_of_images(job);
+  all.emplace_back("data.texts", data.texts,
+                   "folder with a file of text for each image of data.images, of the same name: NAME.png and NAME.txt "
+                   "(or .mmd, .md); in place of the table of data.train",
+                   OnResume::may_change)
+      .only_with(texts_of_images)
+      .also({"text_folder", "texts_folder", "text_dir", "texts_dir", "mmd_dir"})
+      .same_in_smoke_test();
+  all.emplace_back(
+         "data.split", data.split,
+         "JSON file that says which names of data.texts are for training and which for evaluation, in its lists "
+         "train_name_list and valid_name_list; test_name_list is for `brisk eval`",
+         OnResume::may_change)
+      .automatic("data.validation_fraction of all")
+      .only_with(texts_of_images)
+      .also({"split_file", "split_json", "split_json_file_path"})
+      .same_in_smoke_test();
+  all.emplace_back("data.broken_images", data.broken_images,
+                   "what to do where images cannot be read: refuse them, naming some, or skip them with a warning",
+                   OnResume::fixed)
+      .one_of({"refuse", "skip"})
+      .only_with(images)
+      .same_in_smoke_test();
+  all.emplace_back("data.image_cache", data.image_cache,
+                   "memory for images that are decoded already, so that later epochs need not; changes speed, not the "
+                   "result; 0: none",
+                   OnResume::may_change)
+      .at_least(0)
+      .automatic(-1, "a quarter of the free memory")
+      .in("MB")
+      .only_with(images)
+      .also({"image_cache_mb", "cache_images"})
+      .smoke_test_at_most(256);
   all.emplace_back("data.too_long", data.too_long,
                    "pairs of which a text does not fit training.max_length: left out of training, or cut; evaluations "
                    "cut them",
                    OnResume::fixed)
       .one_of({"skip", "cut"})
       .same_as("truncate", "cut")
-      .only_with(translations)
+      .only_with(with_encoder_decoder_task(job))
       .same_in_smoke_test();
   all.emplace_back("data.document", data.document,
                    "what one document is in a .txt file: the whole file, a block between blank lines, or a line",

@@ -42,7 +42,8 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .same_as("t5", "encoder_decoder")
       .same_as("seq2seq", "encoder_decoder")
       .default_with(with_encoder_task(job), "bert")
-      .default_with(with_encoder_decoder_task(job), "encoder_decoder")
+      .default_with(with_pairs_of_texts(job), "encoder_decoder")
+      .default_with(with_texts_of_images(job), "vision_encoder_decoder")
       .also({"model_type", "architecture"})
       .everywhere()
       .same_in_smoke_test();
@@ -207,6 +208,7 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .below(1)
       .default_with(with_encoder_task(job), 0.1)
       .default_with(with_encoder_decoder_task(job), 0.1)
+      .default_with(with_image_classifier(job), 0.0)
       .default_with(mu, 0.1)
       .also({"dropout_rate", "hidden_dropout_prob", "resid_pdrop", "training.dropout"})
       .everywhere()

@@ -16,8 +16,9 @@ void declare_top_options(Job& job, std::vector<Option>& all) {
   for (const TaskTraits& task : all_tasks()) tasks.push_back(task.name);
   all.emplace_back(
          "task", job.task,
-         "what the model learns: to continue text (language_model), to sort texts into classes (classify), or "
-         "to fill in masked words, before it is fine-tuned (mlm)",
+         "what the model learns: to continue text (language_model), to sort texts or images into classes (classify), to "
+         "fill in masked words, before it is fine-tuned (mlm), to translate texts (translate), or to write the text of an "
+         "image (image_to_text)",
          OnResume::fixed)
       .one_of(tasks)
       .same_as("lm", "language_model")
@@ -29,9 +30,21 @@ void declare_top_options(Job& job, std::vector<Option>& all) {
       .same_as("text_classification", "classify")
       .same_as("sequence_classification", "classify")
       .same_as("sentiment_analysis", "classify")
+      .same_as("image_classification", "classify")
       .same_as("masked_lm", "mlm")
       .same_as("masked_language_model", "mlm")
       .same_as("fill_mask", "mlm")
+      .same_as("translation", "translate")
+      .same_as("seq2seq", "translate")
+      .same_as("seq2seq_lm", "translate")
+      .same_as("summarization", "translate")
+      .same_as("text2text_generation", "translate")
+      .same_as("image_captioning", "image_to_text")
+      .same_as("captioning", "image_to_text")
+      .same_as("ocr", "image_to_text")
+      .same_as("text_recognition", "image_to_text")
+      .same_as("vision2seq", "image_to_text")
+      .same_as("document_translation", "image_to_text")
       .not_a_choice({"ner", "token_classification", "named_entity_recognition", "pos", "pos_tagging", "tagging"},
                     "labels for single words are not supported; the nearest is classify, one class for a whole text")
       .not_a_choice({"regression", "text_regression", "sts", "stsb"},
@@ -42,10 +55,6 @@ void declare_top_options(Job& job, std::vector<Option>& all) {
                      "retrieval", "contrastive"},
                     "embeddings of texts are not trained; the nearest is mlm, which pretrains an encoder, or classify "
                     "with data.pair_field for pairs of texts")
-      .not_a_choice(
-          {"seq2seq", "seq2seq_lm", "translation", "summarization", "text2text_generation", "t5"},
-          "encoder-decoders are not supported; the nearest is language_model, on texts that hold question and "
-          "answer one after the other")
       .not_a_choice({"question_answering", "qa", "squad", "multiple_choice", "zero_shot_classification"},
                     "answers are not picked out of a text; the nearest is classify with data.pair_field, a class for "
                     "each pair of texts")
@@ -86,11 +95,16 @@ std::vector<Option> declare_job_options(Job& job) {
   std::vector<Option> all;
   declare_top_options(job, all);
   declare_model_options(job, all);
+  declare_image_options(job, all);
+  declare_image_to_text_options(job, all);
   declare_training_options(job, all);
   declare_fine_tuning_options(job, all);
   declare_run_options(job, all);
   declare_data_options(job, all);
   declare_baseline_options(job, all);
+  for (const ArchitectureTraits& architecture : all_architectures()) {
+    if (architecture.declare_options != nullptr) architecture.declare_options(job, all);
+  }
   return all;
 }
 

@@ -215,12 +215,14 @@ void declare_records(Job& job, std::vector<Option>& all) {
 
 void declare_resources(Job& job, std::vector<Option>& all) {
   TrainingOptions& training = job.training;
-  all.emplace_back("training.num_workers", training.num_workers,
-                   "threads that prepare batches in the background; 0: the training thread does it",
-                   OnResume::may_change)
+  all.emplace_back(
+         "training.num_workers", training.num_workers,
+         "threads that prepare batches in the background, decoding their images; 0: the training thread does it",
+         OnResume::may_change)
       .at_least(0)
       .at_most(256)
       .in("threads")
+      .default_with(with_images(job), 4)
       .also({"dataloader_num_workers", "data.num_workers"})
       .same_in_smoke_test()
       .everywhere();

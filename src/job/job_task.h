@@ -14,6 +14,10 @@ void check_task(const Job& job);
 // Fills what an encoder of this type has where the job does not say; nothing of a decoder.
 void resolve_encoder(ModelOptions& model);
 
+// Likewise of what reads images: the stages of swin; a processor that is given by its path becomes the text of that file, so
+// that a run needs it no longer. UserError where the stages do not fit each other.
+void resolve_image_encoder(ModelOptions& model);
+
 // Likewise of an encoder-decoder, whose other sizes are resolved; and UserError where its parts do not fit together.
 void resolve_encoder_decoder(ModelOptions& model);
 void check_encoder_decoder(const ModelOptions& model);

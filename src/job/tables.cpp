@@ -7,6 +7,10 @@
 
 namespace brisk {
 
+#define BRISK_ARCHITECTURE(name, ...) void declare_##name##_options(Job& job, std::vector<Option>& all);
+#include "job/architectures.def"
+#undef BRISK_ARCHITECTURE
+
 const std::vector<ArchitectureTraits>& all_architectures() {
   static const std::vector<ArchitectureTraits> table = {
 #define BRISK_ARCHITECTURE(name, ...) ArchitectureTraits{__VA_ARGS__},
@@ -39,6 +43,11 @@ bool has_fixed_layers(const std::string& type) {
   return architecture >= 0 && all_architectures()[static_cast<size_t>(architecture)].fixed_layers;
 }
 
+bool reads_images(const std::string& type) {
+  const int architecture = architecture_with(type);
+  return architecture >= 0 && all_architectures()[static_cast<size_t>(architecture)].reads_images;
+}
+
 bool ModelOptions::is_encoder() const {
   const int architecture = architecture_with(type);  // none: a spelling such as "llama"
   return architecture >= 0 && all_architectures()[static_cast<size_t>(architecture)].is_encoder;
@@ -61,9 +70,12 @@ const TaskTraits& traits_of_task(const std::string& task) {
   return *found;
 }
 
+bool has_texts(const TaskTraits& task, const std::string& type) { return !task.has_labels || !reads_images(type); }
+
 bool trains_type(const TaskTraits& task, const std::string& type) {
   const ModelOptions model{.type = type};
-  return task.trains_encoder == model.is_encoder() && task.trains_encoder_decoder == model.is_encoder_decoder();
+  return task.trains_encoder == model.is_encoder() && task.trains_encoder_decoder == model.is_encoder_decoder() &&
+         (reads_images(type) ? task.reads_images : task.reads_texts);
 }
 
 std::vector<std::string> types_for_task(const std::string& task) {

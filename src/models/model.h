@@ -14,7 +14,7 @@
 namespace brisk {
 
 class CausalModel;
-class TextToTextModel;
+class ConditionalModel;
 
 class Model {
  public:
@@ -26,9 +26,9 @@ class Model {
   virtual int64_t classes() const { return 0; }
   virtual Value class_logits(Tape& /*tape*/) const { return {}; }
 
-  // The model as one that continues texts, or that reads one text and writes another; nullptr where it is none.
+  // The model as one that continues texts, or that reads a source and writes a text; nullptr where it is none.
   virtual const CausalModel* causal() const { return nullptr; }
-  virtual const TextToTextModel* text_to_text() const { return nullptr; }
+  virtual const ConditionalModel* conditional() const { return nullptr; }
 };
 
 // What a model keeps in a KeyValueCache: one entry for each self_attention() that next_token_logits() records.
@@ -51,29 +51,30 @@ class CausalModel : public Model {
   virtual bool sees_later_tokens() const { return false; }
 };
 
-// A model that reads one text and writes another. Of a micro-batch for loss(), row set 0 is the sources and row set 1 the
-// targets: what the decoder reads, beginning with its start token, and what it is to say.
+// A model that reads a source (a text, an image) and writes a text. Of a micro-batch for loss(), row set 0 is the sources
+// and row set 1 the targets: what the decoder reads, beginning with its start token, and what it is to say. A model may
+// read more of a source in further row sets.
 //
 // Decoding takes two programs (infer/forward/decoding_cache.h): one reads the sources, once, and one makes the next token of
 // every text so far, which with beam search are several of one source.
-class TextToTextModel : public Model {
+class ConditionalModel : public Model {
  public:
-  const TextToTextModel* text_to_text() const final { return this; }
+  const ConditionalModel* conditional() const final { return this; }
 
-  // What cross-attention reads of the sources of row set 0: keys and values of all layers side by side, [N, memory_width()],
-  // of the tape's activation type, read back.
+  // What cross-attention reads of the sources: keys and values of all layers side by side, [N, memory_width()], of the
+  // tape's activation type, read back. The micro-batch is as for loss(), but has no row of set 1, or no set but 0.
   virtual Value encode(Tape& tape) const = 0;
+  virtual int memory_set() const { return 0; }  // the row set whose rows encode() gives
+  virtual int64_t max_memory_rows() const = 0;  // of one source
+  virtual int64_t memory_width() const = 0;
   // Row set 0 is target rows: what comes after the last of each sequence, [S, target_vocab_size()], read back. The rows
   // before them are in the cache, and what encode() made of their sources in its memory.
   virtual Value next_token_logits(Tape& tape) const = 0;
   virtual CacheShape cache_shape() const = 0;
-  virtual int64_t memory_width() const = 0;
   // All rows of set 1 of a micro-batch as loss() reads it, [N, target_vocab_size()], read back: for tests and imports.
   virtual Value logits(Tape& tape) const = 0;
 
-  virtual int64_t source_vocab_size() const = 0;
   virtual int64_t target_vocab_size() const = 0;
-  virtual int64_t max_source_length() const = 0;
   virtual int64_t max_target_length() const = 0;
   virtual int64_t first_token() const { return -1; }  // that the decoder reads before a target; -1: the tokenizer says
 };

@@ -75,6 +75,7 @@ class Bleu {
   }
   void add(std::string_view hypothesis, std::span<const std::string_view> references);  // at least one
   void merge(const Bleu& other);
+  void merge(const BleuStatistics& other) { statistics_ += other; }  // of another process
 
   const BleuStatistics& statistics() const { return statistics_; }
   BleuScore score() const { return bleu_score(statistics_, options_); }

@@ -56,6 +56,7 @@ class Chrf {
   }
   void add(std::string_view hypothesis, std::span<const std::string_view> references);  // at least one
   void merge(const Chrf& other);
+  void merge(const ChrfStatistics& other) { statistics_ += other; }  // of another process
 
   const ChrfStatistics& statistics() const { return statistics_; }
   double score() const { return chrf_score(statistics_, options_); }

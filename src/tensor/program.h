@@ -54,6 +54,7 @@ struct DeviceBatch {
     const int32_t* real_ends = nullptr;   // [S] where padding begins, keys that no row may see; or none: there is none
     const void* inputs = nullptr;         // [N, BatchMatrices::inputs], where the tape reads them
     const float* soft_targets = nullptr;  // [N, BatchMatrices::soft_targets], likewise
+    const uint8_t* pixels = nullptr;      // [N, BatchMatrices::pixels], likewise
   };
   std::vector<Set> sets;
   // On a GPU these may lie in device memory, so that a captured graph serves every step: then they count, and

@@ -137,6 +137,7 @@ struct RowCapacity {
 struct BatchMatrices {
   int64_t inputs = 0;        // of the tape's activation type, in place of tokens
   int64_t soft_targets = 0;  // f32
+  int64_t pixels = 0;        // bytes
 };
 
 class Tape {

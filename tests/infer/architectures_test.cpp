@@ -35,7 +35,7 @@ TEST(Architectures, MakeAConfigurationOfEveryType) {
       const ModelConfig config = training_config(job);
       const std::unique_ptr<Model> model = make_model(config, store);
       EXPECT_EQ(model->causal() != nullptr, !traits.is_encoder && !traits.is_encoder_decoder) << type;
-      EXPECT_EQ(model->text_to_text() != nullptr, traits.is_encoder_decoder) << type;
+      EXPECT_EQ(model->conditional() != nullptr, traits.is_encoder_decoder) << type;
       EXPECT_EQ(fingerprint(config), fingerprint(architecture_of(job.model).training_config(job)));
       EXPECT_FALSE(architecture_of(job.model).describe(job).empty());
     }

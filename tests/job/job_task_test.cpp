@@ -105,7 +105,8 @@ TEST(TaskOfAJob, ClassWeightsAreAWordOrANumberForEachName) {
 
 TEST(TaskOfAJob, RefusesAModelOfAnotherKind) {
   EXPECT_TRUE(says(task_problem(R"({"model": {"type": "bert"}})"), "use task classify or mlm"));
-  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "model": {"type": "llama"}})"), "bert, distilbert or roberta"));
+  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "model": {"type": "llama"}})"),
+                   "bert, distilbert, roberta, vit, beit, dit or swin"));
 }
 
 TEST(TaskOfAJob, RefusesASettingThatItWouldHaveToIgnore) {

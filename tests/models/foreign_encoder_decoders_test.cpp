@@ -40,7 +40,7 @@ class LoadedFolder {
     testing::add_sequence(batch.sets[1], targets);
     const std::vector<RowCapacity> rows = {{std::ssize(texts), 1, std::ssize(texts)},
                                            {std::ssize(targets), 1, std::ssize(targets)}};
-    ForwardRun run(store, {.rows = rows}, [&](Tape& tape) { return model->text_to_text()->logits(tape); });
+    ForwardRun run(store, {.rows = rows}, [&](Tape& tape) { return model->conditional()->logits(tape); });
     Ledger ledger;
     run.forward(batch, ledger);
     std::vector<float> values;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <sstream>
 
 #include "program/support/small_job.h"
@@ -71,6 +72,53 @@ TEST(Score, SaysWhatIsWrongWithFilesAndFlags) {
   EXPECT_TRUE(has(refusal({"-r", "two", "--tokenize", "spm"}), "--tokenize"));
   EXPECT_TRUE(has(refusal({"-r", "-", "-r", "-"}), "standard input is named twice"));
   EXPECT_TRUE(has(refusal({}), "--references is required"));
+}
+
+TEST(Score, ComparesPagesOfTwoFoldersByTheirNames) {
+  TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "output");
+  std::filesystem::create_directories(folder / "reference");
+  write_text(folder / "output/a.md", "# One\ntext\n");
+  write_text(folder / "output/b.md", "");
+  write_text(folder / "reference/a.mmd", "# Eins\ntext\n\n\\(x\\)\n");
+  write_text(folder / "reference/b.mmd", "\n\n");
+  write_text(folder / "reference/c.mmd", "no hypothesis");
+  const Outcome outcome = run_brisk(
+      {"score", "--hypotheses", "output", "-r", "reference", "--metrics", "steds,cer,wer,bleu_text", "--json"}, folder);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "1 file of the references has no hypothesis")) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["pages"], 2);
+  EXPECT_NEAR(json["steds"].get<double>(), 50 * (4 / 5. + 1), 1e-6);
+  EXPECT_NEAR(json["cer"].get<double>(), 12 / 21., 1e-12);
+  EXPECT_NEAR(json["wer"].get<double>(), 2 / 4., 1e-12);
+  EXPECT_TRUE(has(json["bleu_text_signature"], "tok:13a")) << json;
+  EXPECT_FALSE(json.contains("bleu"));
+  const Outcome printed =
+      run_brisk({"score", "--hypotheses", "output", "-r", "reference", "--metrics", "cer,steds"}, folder);
+  EXPECT_EQ(printed.out, "Character error rate = 57.14 %\nSTEDS = 90.00\n");
+}
+
+TEST(Score, SaysWhatIsWrongWithFoldersAndMetrics) {
+  TemporaryFolder folder;
+  for (const char* name : {"pages", "none", "twice", "less"}) std::filesystem::create_directories(folder / name);
+  write_text(folder / "pages/a.md", "text");
+  write_text(folder / "twice/a.md", "text");
+  write_text(folder / "twice/a.txt", "text");
+  write_text(folder / "less/b.md", "text");
+  write_text(folder / "file", "text");
+  const auto refusal = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"score", "--hypotheses"});
+    const Outcome outcome = run_brisk(more, folder);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.out;
+    return outcome.err;
+  };
+  EXPECT_TRUE(has(refusal({"pages", "-r", "less"}), "pages/a.md: there is no file a.* in less"));
+  EXPECT_TRUE(has(refusal({"pages", "-r", "twice"}), "is the same page by its name"));
+  EXPECT_TRUE(has(refusal({"pages", "-r", "file"}), "file: not a folder, but another"));
+  EXPECT_TRUE(has(refusal({"none", "-r", "pages"}), "there are no files in the folder"));
+  EXPECT_TRUE(has(refusal({"file", "-r", "file", "--metrics", "blue"}), "found \"blue\", expected some of bleu, chrf"));
+  EXPECT_TRUE(has(refusal({"file", "-r", "file", "-r", "file", "--metrics", "cer"}), "compares with one reference"));
 }
 
 // A model that knows its text, made once for all tests that ask something of it.

@@ -15,7 +15,8 @@ namespace brisk {
 
 // A list of row sets with the same number of sequences each. A decoder's batch has one; a decoder that reads an
 // encoder has two, source and target; where only some rows' outputs matter (a classifier's first rows, masked tokens)
-// these are a set that is derived from another. Sets with rows of their own come first.
+// these are a set that is derived from another. Sets with rows of their own come first. A derived set without a source has as
+// many rows for each sequence as the model says: a coarser grid of an image, or queries that are learned.
 struct MicroBatch {
   // N rows of S sequences, back to back. A set has the columns that its model reads; the others are empty.
   struct Set {
@@ -27,8 +28,9 @@ struct MicroBatch {
     std::vector<int32_t> types;         // [N] token types: 1 for the second text of a pair
     std::vector<int32_t> targets;       // [N] token or label to predict, -1 = none
     std::vector<float> weights;         // [N] of each in the loss; empty: all 1
-    std::vector<int32_t> source;        // [N] of a derived set: the row of `derived_from` that each is
+    std::vector<int32_t> source;        // [N] of a derived set: the row of `derived_from` that each is; empty: none
     std::vector<std::byte> inputs;      // [N, ...] numbers that a model reads in place of tokens
+    std::vector<uint8_t> pixels;        // [N, 3 P P] of patches of images, processed but not normalised
     std::vector<float> soft_targets;    // [N, C] what a teacher says of each
     std::vector<int32_t> real_ends;     // [S] where the padding of each sequence begins; empty: there is none
     int derived_from = -1;              // the set whose rows these are; -1: they are its own
@@ -47,11 +49,21 @@ struct MicroBatch {
       longest = std::max<int64_t>(longest, static_cast<int64_t>(end) - starts.back());
       starts.push_back(static_cast<int32_t>(end));
     }
+    // One more sequence of a set without a source: `rows` rows, with tokens and positions 0, 1, ...
+    void add_fixed_rows(int64_t rows, int32_t of_sequence) {
+      for (int64_t row = 0; row < rows; ++row) {
+        tokens.push_back(static_cast<int32_t>(row));
+        position.push_back(static_cast<int32_t>(row));
+        sequence.push_back(of_sequence);
+      }
+      end_sequence(tokens.size());
+    }
     // No sequence; the memory stays.
     void clear() {
       for (auto* column : {&position, &sequence, &tokens, &types, &targets, &source, &real_ends}) column->clear();
       for (auto* column : {&weights, &soft_targets}) column->clear();
       inputs.clear();
+      pixels.clear();
       starts.assign(1, 0);
       longest = 0;
     }

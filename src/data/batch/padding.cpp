@@ -58,6 +58,7 @@ void pad(MicroBatch& batch, int number, int64_t length) {
   pad_column(set.targets, starts, length, int32_t{-1});
   for (auto* column : {&set.weights, &set.soft_targets}) pad_column(*column, starts, length, 0.0f);
   pad_column(set.inputs, starts, length, std::byte{0});
+  pad_column(set.pixels, starts, length, uint8_t{0});
   set.real_ends.clear();
   for (size_t s = 0; s + 1 < starts.size(); ++s) {
     const auto begin = static_cast<int32_t>(static_cast<int64_t>(s) * length);
@@ -67,7 +68,7 @@ void pad(MicroBatch& batch, int number, int64_t length) {
   set.longest = length;
   number_padding(set);
   for (MicroBatch::Set& derived : batch.sets) {
-    if (derived.derived_from == number) follow(derived, starts, set.starts);
+    if (derived.derived_from == number && !derived.source.empty()) follow(derived, starts, set.starts);
   }
 }
 

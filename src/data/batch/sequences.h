@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "data/batch/batch.h"
 
@@ -51,6 +52,10 @@ class Sequences {
   // One more sequence, its rows in every set; `sequence` is its number within the optimizer step. Only what draws anew
   // in each epoch depends on `epoch`.
   virtual void append(int64_t index, int64_t epoch, int32_t sequence, MicroBatch& batch) const = 0;
+
+  // These will soon be appended: who has to read files for them may begin. Returns at once, and changes nothing but time.
+  virtual void prefetch(std::span<const int64_t> /*indices*/) const {}
+  virtual bool has_prefetch() const { return false; }
 };
 
 }  // namespace brisk

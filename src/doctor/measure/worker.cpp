@@ -24,6 +24,7 @@
 #include "data/batch/packer.h"
 #include "doctor/ladder/statistics.h"
 #include "doctor/measure/block.h"
+#include "doctor/measure/first_loss.h"
 #include "doctor/measure/gradient_file.h"
 #include "doctor/measure/update_cost.h"
 #include "doctor/readings/readings.h"
@@ -138,7 +139,7 @@ class Worker final : public RunObserver {
                     {"peak_gflops", resources.peak->gflops()},
                     {"planned_bytes", plan.memory.total()},
                     {"longest", plan.data.train->longest()},
-                    {"validation_rows", plan.data.validation->total_rows()},
+                    {"validation_rows", plan.data.validation->all_rows()},
                     {"on_gpu", store().device().is_cuda()},
                     {"micro_batch_tokens", plan.tuned.micro_batch_tokens},
                     {"precision", precision_name(plan.tuned.compute_type, plan.tuned.products)},
@@ -283,6 +284,7 @@ class Worker final : public RunObserver {
   // The first sequences of the first micro-batch, decoded.
   void remember_examples(const StepBatch& batch) {
     constexpr int64_t kExamples = 3;
+    if (reads_images(plan_->job.model.type)) return;
     const MicroBatch::Set& set = batch.micro_batches.front().sets.front();
     for (int64_t i = 0; i < std::min(kExamples, set.sequences()); ++i) {
       const auto begin = static_cast<size_t>(set.starts[static_cast<size_t>(i)]);
@@ -312,7 +314,7 @@ class Worker final : public RunObserver {
     } else if (starts_anew) {  // of what is written, which may have another tokenizer than what is read
       const bool translates = traits_of_task(plan_->job.task).trains_encoder_decoder;
       const int64_t entries = translates ? plan_->job.model.vocab_size : plan_->data.tokenizer->vocab_size();
-      signs.expected_first_loss = std::log(static_cast<double>(entries));
+      signs.expected_first_loss = first_loss_of_a_new_model(store(), entries);
     }
     signs.examples = examples_;
     return signs;
@@ -366,7 +368,7 @@ class Worker final : public RunObserver {
   ModelReadings model_readings() {
     ModelReadings model{.parameters = plan_->memory.parameters,
                         .trained_parameters = plan_->memory.trained_parameters,
-                        .vocabulary = plan_->data.tokenizer->vocab_size(),
+                        .vocabulary = plan_->data.tokenizer ? plan_->data.tokenizer->vocab_size() : 0,
                         .width = plan_->job.model.d_model,
                         .layers = plan_->job.model.num_layers,
                         .flop_per_token = plan_->flop_per_token,

@@ -58,7 +58,7 @@ int64_t checkpoints_of_run(const Job& job, const JobSize& size) {
 
 }  // namespace
 
-PreparedJob::PreparedJob(Job job) : job_(std::move(job)), task_(make_task(job_.task)) {
+PreparedJob::PreparedJob(Job job) : job_(std::move(job)), task_(make_task(job_)) {
   place_ = training_device(*task_, job_);
   check_precision(job_.training.precision, *place_.device);
   check_master_weights(job_.training.master_weights, job_.training.precision, *place_.device);
@@ -142,7 +142,7 @@ JobSize PreparedJob::size_of(const Job& job, bool counts_largest) const {
   size.tokens_per_epoch = data_.rows_per_epoch;
   size.longest = options.capacity.longest;
   size.validation_sequences = static_cast<double>(data_.validation->count());
-  size.validation_tokens = static_cast<double>(data_.validation->total_rows());
+  size.validation_tokens = static_cast<double>(data_.validation->all_rows());
   const int64_t per_step = job.training.batch_size * job.training.gradient_accumulation_steps;
   size.sequences_per_step = static_cast<double>(per_step);
   size.steps_per_epoch = divide_up(data_.sequences_per_epoch, per_step);

@@ -131,8 +131,9 @@ struct VitalSigns {
   bool measured = false;
   int64_t tensors = 0, tensors_changed = 0, tensors_with_gradient = 0;  // of those that are trained
   std::vector<std::string> unchanged, without_gradient;                 // their names, the first few
-  double first_loss = -1, expected_first_loss = -1;  // ln V or ln C; negative: nothing is expected (a trained model)
-  double last_loss = -1;  // of the stretch; it is falling where it is clearly below the first
+  double first_loss = -1,
+         expected_first_loss = -1;  // ln V or ln C; negative: nothing is expected (measure/first_loss.h)
+  double last_loss = -1;            // of the stretch; it is falling where it is clearly below the first
   bool loss_finite = true, loss_falling = true;
   double forwards_per_step = -1;
   double target_share = -1;           // of the tokens, those with a target

@@ -311,7 +311,10 @@ Check first_loss_check(const Readings& readings) {
   constexpr double kNear = 0.1;
   const std::string what = "the first loss is that of a guess";
   if (signs.expected_first_loss < 0) {
-    return unknown_check(what, fmt::format("{}; the model was trained before", words::loss(known(signs.first_loss))));
+    return unknown_check(what,
+                         fmt::format("{}; nothing is expected of a model that was trained before, or whose logits do "
+                                     "not start near 0",
+                                     words::loss(known(signs.first_loss))));
   }
   const bool near = std::abs(signs.first_loss - signs.expected_first_loss) <= kNear * signs.expected_first_loss + kNear;
   return check(what, near,

@@ -16,8 +16,11 @@ namespace {
 constexpr int64_t kMostColumns = 7;
 
 int64_t column_bytes_of(const RowCapacity& capacity) {
-  return (kMostColumns * capacity.rows + 2 * capacity.sequences + 1) * size_of(DType::i32);
+  return round_up((kMostColumns * capacity.rows + 2 * capacity.sequences + 1) * size_of(DType::i32), 16);
 }
+
+// Of a matrix with rows of so many bytes; the next one begins aligned.
+int64_t matrix_bytes(int64_t rows, int64_t row_bytes) { return round_up(rows * row_bytes, 16); }
 
 // Copies column after column into a buffer, each in room for `capacity` values; or, with staging, there, to be copied
 // later. Columns that are shorter than `rounded` go on with `filler`; those that are empty take no room.
@@ -82,8 +85,9 @@ int64_t BatchBuffer::bytes(const Tape& tape) {
   int64_t bytes = column_bytes(tape.row_sets());
   for (size_t set = 0; set < tape.row_sets().size(); ++set) {
     const BatchMatrices& matrices = tape.matrices(static_cast<int>(set));
-    bytes += tape.row_sets()[set].rows *
-             (matrices.inputs * size_of(tape.activation_type()) + matrices.soft_targets * size_of(DType::f32));
+    const int64_t rows = tape.row_sets()[set].rows;
+    bytes += matrix_bytes(rows, matrices.inputs * size_of(tape.activation_type())) +
+             matrix_bytes(rows, matrices.soft_targets * size_of(DType::f32)) + matrix_bytes(rows, matrices.pixels);
   }
   return bytes;
 }
@@ -157,11 +161,12 @@ void BatchBuffer::load_matrices(const MicroBatch& batch, std::vector<DeviceBatch
       const auto bytes = static_cast<int64_t>(std::span(values).size_bytes());
       BRISK_CHECK(bytes == from.rows() * row_bytes, "{} bytes for {} rows of {}", bytes, from.rows(), row_bytes);
       buffer_.device().copy_in(at, values.data(), bytes);
-      return std::exchange(at, at + capacities_[i].rows * row_bytes);
+      return std::exchange(at, at + matrix_bytes(capacities_[i].rows, row_bytes));
     };
     sets[i].inputs = place(from.inputs, matrices_[i].inputs * input_size_);
     sets[i].soft_targets =
         static_cast<const float*>(place(from.soft_targets, matrices_[i].soft_targets * size_of(DType::f32)));
+    sets[i].pixels = static_cast<const uint8_t*>(place(from.pixels, matrices_[i].pixels));
   }
 }
 

@@ -5,7 +5,8 @@
 namespace brisk {
 
 RowCapacity BatchLayout::capacity(int64_t rows, int64_t longest) const {
-  return {rows, std::min({rows, most_sequences, kMostSequences}), longest};
+  const int64_t sequences = std::max<int64_t>(1, rows / rows_of_sequence);
+  return {rows, std::min({sequences, most_sequences, kMostSequences}), longest};
 }
 
 std::vector<RowCapacity> BatchLayout::capacities(const RowCapacity& first) const {
@@ -64,6 +65,10 @@ std::vector<RowMeans> row_means(const Sequences& sequences, const BatchLayout& l
                      .derived = set > 0 && layout.others[set - 1].derived_from >= 0});
   }
   return means;
+}
+
+BatchLayout::Set fixed_rows_set(int64_t rows) {
+  return {[rows](const RowCapacity& first) { return RowCapacity{first.sequences * rows, first.sequences, rows}; }, 0};
 }
 
 BatchLayout first_rows_layout(int64_t sequences_per_step) {

@@ -30,6 +30,7 @@ struct BatchLayout {
   std::vector<Set> others;  // besides the first; those with rows of their own before those without
   // Sequences that a micro-batch may have: what a derived row set holds of each is memory.
   int64_t most_sequences = std::numeric_limits<int64_t>::max();
+  int64_t rows_of_sequence = 1;  // of the first set, at least: those of an image
 
   RowCapacity capacity(int64_t rows, int64_t longest) const;  // of the first set
   std::vector<RowCapacity> capacities(const RowCapacity& first) const;
@@ -44,6 +45,9 @@ std::vector<int64_t> longest_of_sets(const Sequences& sequences);
 
 // What each row set of these sequences' micro-batches is like (models/model_costs.h).
 std::vector<RowMeans> row_means(const Sequences& sequences, const BatchLayout& layout);
+
+// A set that has `rows` rows of each sequence, whatever is in it (MicroBatch::Set::add_fixed_rows).
+BatchLayout::Set fixed_rows_set(int64_t rows);
 
 // Of a classifier, which reads the first row of each text; of micro-batches whose steps have so many sequences.
 BatchLayout first_rows_layout(int64_t sequences_per_step);

@@ -7,17 +7,22 @@
 
 namespace brisk {
 
-int64_t DecodingCache::bytes(const TextToTextModel& model, DType type, int64_t slots, int64_t capacity) {
+int64_t DecodingCache::bytes(const ConditionalModel& model, DType type, int64_t slots, int64_t capacity) {
   const auto [layers, width] = model.cache_shape();
   return 2 * layers * slots * capacity * width * size_of(type);
 }
 
-DecodingCache::DecodingCache(const ParameterStore& store, const TextToTextModel& model, int64_t slots, int64_t capacity)
+DecodingCache::DecodingCache(const ParameterStore& store, const ConditionalModel& model, int64_t slots,
+                             int64_t capacity, int64_t memory_rows)
     : device_(store.device()),
       slots_(slots),
       memory_(device_, bytes(model, store.compute_type(), slots, capacity)),
       ranges_(device_, 4 * slots * size_of(DType::i32)),
       moves_(device_, slots * static_cast<int64_t>(sizeof(RowMove))) {
+  if (memory_rows > 0) {
+    kept_ = Buffer(device_, memory_rows * model.memory_width() * size_of(store.compute_type()));
+    kept_rows_ = matrix(kept_.data(), store.compute_type(), memory_rows, model.memory_width());
+  }
   const DType type = store.compute_type();
   const auto [layers, width] = model.cache_shape();
   const int64_t rows = slots * capacity, matrix_bytes = rows * width * size_of(type);
@@ -33,6 +38,19 @@ DecodingCache::DecodingCache(const ParameterStore& store, const TextToTextModel&
   entries_.end = ranges + slots;
   entries_.memory_begin = ranges + 2 * slots;
   entries_.memory_end = ranges + 3 * slots;
+}
+
+void DecodingCache::keep_memory(const Tensor& memory, int64_t first_row) {
+  BRISK_CHECK(first_row + memory.rows <= kept_rows_.rows, "{} rows after {} in room for {}", memory.rows, first_row,
+              kept_rows_.rows);
+  entries_.memory = kept_rows_;
+  const Tensor place = kept_rows_.row_range(first_row, memory.rows);
+  const DeviceAccess access(device_);
+  if (device_.is_cuda()) {
+    BRISK_RUN_ON_GPU(copy_rows, memory, place, false);
+  } else {
+    cpu::copy_rows(memory, place, false);
+  }
 }
 
 void DecodingCache::begin(std::span<const Sequence> sequences) {

@@ -1,4 +1,4 @@
-// What decoding with a TextToTextModel keeps: the keys and values of every text so far, each in a slot of its own, and what
+// What decoding with a ConditionalModel keeps: the keys and values of every text so far, each in a slot of its own, and what
 // encode() made of their sources, which several texts may read.
 //
 //   ForwardRun encoder(store, ..., [&](Tape& tape) { return model.encode(tape); });
@@ -24,8 +24,9 @@ namespace brisk {
 
 class DecodingCache {
  public:
-  // `capacity`: rows of a slot. The store's device has the memory: bytes().
-  DecodingCache(const ParameterStore& store, const TextToTextModel& model, int64_t slots, int64_t capacity);
+  // `capacity`: rows of a slot. `memory_rows`: that keep_memory() has room for. The store's device has the memory: bytes().
+  DecodingCache(const ParameterStore& store, const ConditionalModel& model, int64_t slots, int64_t capacity,
+                int64_t memory_rows = 0);
 
   // One sequence of the next batch.
   struct Sequence {
@@ -35,6 +36,8 @@ class DecodingCache {
   };
   // What encode() made, [N, memory_width()], in device memory.
   void read_memory(const Tensor& memory) { entries_.memory = memory; }
+  // The same of some sources after others: copied, so that more can be encoded.
+  void keep_memory(const Tensor& memory, int64_t first_row);
   void begin(std::span<const Sequence> sequences);
   const KeyValueCache& entries() const { return entries_; }
 
@@ -44,12 +47,14 @@ class DecodingCache {
   };
   void copy(std::span<const Copy> copies);
 
-  static int64_t bytes(const TextToTextModel& model, DType type, int64_t slots, int64_t capacity);
+  static int64_t bytes(const ConditionalModel& model, DType type, int64_t slots, int64_t capacity);
 
  private:
   Device& device_;
   int64_t slots_;
   Buffer memory_;  // keys and values
+  Buffer kept_;    // what keep_memory() copied
+  Tensor kept_rows_;
   Buffer ranges_;  // begin, end, memory_begin, memory_end
   Buffer moves_;
   KeyValueCache entries_;

@@ -26,7 +26,7 @@ void compare_with_own(const ModelSource& source, const Tokenizer& given, const s
   } catch (const UserError&) {  // it has none: that is what --tokenizer is for
     return;
   }
-  if (own->fingerprint() == given.fingerprint()) return;
+  if (!own || own->fingerprint() == given.fingerprint()) return;
   warn("{}: not the tokenizer that {} has of its own ({} entries, there {}): what the model says may mean nothing",
        path, source.place, given.vocab_size(), own->vocab_size());
 }
@@ -62,7 +62,7 @@ const CausalModel& TrainedModel::causal() const {
   if (model->causal() == nullptr) {
     const bool names_classes = traits_of_task(job.task).has_labels && !has_no_head(job);
     user_error("{}: model.type {} (task {}) does not continue texts; {}", source, job.model.type, job.task,
-               model->text_to_text() != nullptr ? "`brisk translate` translates them"
+               model->conditional() != nullptr ? "`brisk translate` translates them"
                : names_classes
                    ? "`brisk predict` names the class of a text"
                    : fmt::format("a classifier can be trained from it: \"model\": {{\"from\": \"{}\"}}", source));
@@ -70,13 +70,13 @@ const CausalModel& TrainedModel::causal() const {
   return *model->causal();
 }
 
-const TextToTextModel& TrainedModel::text_to_text() const {
-  if (model->text_to_text() == nullptr) {
+const ConditionalModel& TrainedModel::conditional() const {
+  if (model->conditional() == nullptr) {
     user_error("{}: a {} (task {}), which does not translate; {}", source, job.model.type, job.task,
                model->causal() != nullptr ? "`brisk generate` continues texts"
                                           : "a translator is trained by a job of task translate");
   }
-  return *model->text_to_text();
+  return *model->conditional();
 }
 
 namespace {
@@ -97,6 +97,8 @@ std::unique_ptr<TrainedModel> open_whole(const std::string& path, const std::str
   const ModelSource source = open_model_source(path);
   auto model = std::make_unique<TrainedModel>();
   model->job = source.job;
+  if (!tokenizer_path.empty() && !has_texts(traits_of_task(source.job.task), source.model.type))
+    user_error("{}: it reads images and names their classes: it has no tokenizer; remove {}", path, tokenizer_path);
   model->tokenizer = tokenizer_path.empty() ? source.tokenizer() : load_tokenizer(tokenizer_path);
   if (!tokenizer_path.empty()) {
     check_tokenizer(*model->tokenizer, source.model, source.job.task, path);

@@ -19,7 +19,7 @@ namespace brisk {
 
 struct TrainedModel {
   Job job;
-  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<Tokenizer> tokenizer;         // none of a classifier of images
   std::unique_ptr<Tokenizer> target_tokenizer;  // of a model of text to text, where it writes with another one; or none
   ParameterStore store;
   ModelConfig config;
@@ -30,7 +30,7 @@ struct TrainedModel {
   std::string kind;    // what that is: "Hugging Face folder"
 
   const CausalModel& causal() const;            // UserError where it does not continue texts
-  const TextToTextModel& text_to_text() const;  // UserError where it does not translate
+  const ConditionalModel& conditional() const;  // UserError where it reads no source to write a text of
   // Of what it writes.
   const Tokenizer& writes_with() const { return target_tokenizer ? *target_tokenizer : *tokenizer; }
 };

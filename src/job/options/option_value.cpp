@@ -68,9 +68,9 @@ bool is_utf8(const std::string& text) {
 
 std::string fix_for(const Option& option, const Json& value) {
   const std::string name = option.name();
-  const bool wants_bare = std::holds_alternative<bool*>(option.field) ||
-                          std::holds_alternative<int64_t*>(option.field) ||
-                          std::holds_alternative<double*>(option.field);
+  const bool wants_bare =
+      std::holds_alternative<bool*>(option.field) || std::holds_alternative<int64_t*>(option.field) ||
+      std::holds_alternative<std::vector<int64_t>*>(option.field) || std::holds_alternative<double*>(option.field);
   if (wants_bare && value.is_string()) {
     const Json inner = parse_json_or_discard(value.get<std::string>());
     const bool is_flag = std::holds_alternative<bool*>(option.field);
@@ -159,6 +159,17 @@ bool assign(const Option& option, const Json& value, const std::string& source, 
       }
     }
     **list = std::move(items);
+    return true;
+  }
+  if (auto* const* list = std::get_if<std::vector<int64_t>*>(&option.field)) {
+    std::vector<int64_t> numbers;
+    for (const Json& item : value.is_array() ? value : Json::array({value})) {
+      if (!item.is_number()) return false;
+      const double exact = item.get<double>();
+      if (exact != std::floor(exact) || std::abs(exact) > kLargestInteger || !in_range(option, exact)) return false;
+      numbers.push_back(static_cast<int64_t>(exact));
+    }
+    **list = std::move(numbers);
     return true;
   }
   if (auto* const* named = std::get_if<NamedNumbers*>(&option.field)) {

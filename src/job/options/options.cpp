@@ -27,10 +27,15 @@ std::string leaf(const std::string& path) {
   return dot == std::string::npos ? path : path.substr(dot + 1);
 }
 
+std::string text_of_list(const std::vector<int64_t>& values) {
+  return values.size() == 1 ? fmt::format("{}", values.front()) : fmt::format("[{}]", fmt::join(values, ", "));
+}
+
 std::string text_of(const Option::Value& value) {
   return std::visit(
       []<typename T>(const T& inner) -> std::string {
         if constexpr (std::is_same_v<T, std::string>) return quoted(inner);
+        if constexpr (std::is_same_v<T, std::vector<int64_t>>) return text_of_list(inner);
         return fmt::format("{}", inner);
       },
       value);
@@ -237,6 +242,7 @@ bool Option::is_automatic() const {
   if (const auto* number = std::get_if<double*>(&field)) return **number == automatic_value;
   if (const auto* text = std::get_if<std::string*>(&field)) return (*text)->empty();
   if (const auto* list = std::get_if<std::vector<std::string>*>(&field)) return (*list)->empty();
+  if (const auto* list = std::get_if<std::vector<int64_t>*>(&field)) return (*list)->empty();
   return false;
 }
 
@@ -262,6 +268,7 @@ std::string Option::value_text() const {
       for (const std::string& value : *values) words.push_back(quoted(value));
       return fmt::format("[{}]", fmt::join(words, ", "));
     }
+    std::string operator()(std::vector<int64_t>* values) const { return text_of_list(*values); }
     std::string operator()(NamedNumbers* value) const {
       if (!value->word.empty()) return brisk::quoted(value->word);
       std::vector<std::string> entries;
@@ -312,6 +319,7 @@ std::string Option::expected() const {
   if (std::holds_alternative<int64_t*>(field)) return with_bounds("an integer");
   if (std::holds_alternative<double*>(field)) return with_bounds("a number");
   if (std::holds_alternative<std::vector<std::string>*>(field)) return "a string or a list of strings";
+  if (std::holds_alternative<std::vector<int64_t>*>(field)) return with_bounds("an integer") + ", or a list of these";
   if (const auto* items = std::get_if<std::shared_ptr<OptionItems>>(&field)) {
     const std::vector<Option> example = (*items)->example();
     return fmt::format("a string, or a list of strings and objects such as {{{}: \"...\", {}: {}}}",

@@ -68,9 +68,9 @@ enum class WithSource : uint8_t { decides, limits, suggests, leaves };
 
 class Option {
  public:
-  using Field = std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*, NamedNumbers*,
-                             std::shared_ptr<OptionItems>>;
-  using Value = std::variant<bool, int64_t, double, std::string>;
+  using Field = std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*, std::vector<int64_t>*,
+                             NamedNumbers*, std::shared_ptr<OptionItems>>;
+  using Value = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
 
   template <typename T>
   Option(std::string path, T& field, std::string help, OnResume on_resume)
@@ -99,7 +99,7 @@ class Option {
   Option& flag(std::string name, std::string value, std::string otherwise = "");
   // `value` (and "auto" in a file) means that brisk chooses, by this rule.
   Option& automatic(double value, std::string rule);
-  // The empty string means that brisk chooses, by this rule.
+  // The empty string, or the empty list, means that brisk chooses, by this rule.
   Option& automatic(std::string rule);
   Option& in(std::string unit_name);
   // true is 1 and false 0, of an integer option.

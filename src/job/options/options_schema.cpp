@@ -31,6 +31,11 @@ Json schema_of(const Option& option) {
   } else if (std::holds_alternative<std::vector<std::string>*>(option.field)) {
     value["type"] = {"string", "array"};
     value["items"] = {{"type", "string"}, {"minLength", 1}};
+  } else if (std::holds_alternative<std::vector<int64_t>*>(option.field)) {
+    Json item = {{"type", "integer"}};
+    if (option.least) item["minimum"] = number(*option.least);
+    if (option.most) item["maximum"] = number(*option.most);
+    value["anyOf"] = {item, {{"type", "array"}, {"items", item}}};
   } else if (const auto* items = std::get_if<std::shared_ptr<OptionItems>>(&option.field)) {
     Json object = {{"type", "object"}, {"additionalProperties", false}};
     const std::vector<Option> example = (*items)->example();
@@ -112,6 +117,7 @@ std::string type_name(const Option& option) {
   }
   if (std::holds_alternative<double*>(option.field)) return "number";
   if (std::holds_alternative<std::vector<std::string>*>(option.field)) return "string or list";
+  if (std::holds_alternative<std::vector<int64_t>*>(option.field)) return "integer or list";
   if (std::holds_alternative<std::shared_ptr<OptionItems>>(option.field)) return "string, object or list of these";
   if (std::holds_alternative<NamedNumbers*>(option.field)) return "choice, or a number for each name";
   return option.choices.empty() ? "string" : "choice";

@@ -11,7 +11,10 @@
 
 #include "ops/activation/activation.h"
 #include "ops/attention/attention.h"
+#include "ops/grid_attention/grid_attention.h"
+#include "ops/grid_attention/window_bias.h"
 #include "ops/norm/norm.h"
+#include "ops/pixels/pixel_rows.h"
 #include "tensor/tape.h"
 
 namespace brisk {
@@ -22,7 +25,7 @@ struct LinearOptions {
   double dropout = 0;
   Value residual{};       // added to the result, which then has the residual's type
   int64_t first_row = 0;  // use rows [first_row, first_row + rows) of the weight and the bias alone: of Q, K and V ...
-  int64_t rows = 0;       // ... stacked in one parameter, say; 0: all
+  int64_t rows = 0;  // ... stacked in one parameter, say; 0: all. A bias with no more numbers than these rows is theirs
 };
 
 struct GroupedLinearOptions {
@@ -57,6 +60,9 @@ struct LossValues {
 Value embedding(Tape& tape, int row_set, Parameter* table, const EmbeddingOptions& options = {});
 // Rows that come with the micro-batch (DeviceBatch::Set::inputs), of the tape's activation type; they have no gradient.
 Value input_rows(Tape& tape, int row_set, int64_t cols);
+// The patches of images that come with the micro-batch (DeviceBatch::Set::pixels), of the tape's activation type; they have no
+// gradient.
+Value pixel_rows(Tape& tape, int row_set, const PixelRowsOptions& options);
 Value linear(Tape& tape, Value x, Parameter* weight, const LinearOptions& options = {});
 // Each of the groups of columns of x times a weight of its own (ops/grouped_linear/grouped_linear.h). The weight [parts
 // groups outputs, inputs of a group] is f32 in every precision: it does not `multiply`.
@@ -81,6 +87,10 @@ struct AttentionWithEntropy {
   Value y, entropy;
 };
 AttentionWithEntropy self_attention_with_entropy(Tape& tape, Value qkv, const AttentionShape& shape, double dropout);
+// Within the regions of a grid: qkv is as above, bias of window_bias(), or none.
+Value grid_attention(Tape& tape, Value qkv, const GridAttentionShape& shape, Value bias, double dropout);
+// [H, P P], from a table [window_bias_rows(windows), H] (ops/grid_attention/window_bias.h).
+Value window_bias(Tape& tape, Parameter* table, const GridWindows& windows);
 // q: [Nq, heads K]; kv: [Nk, 2 kv_heads K] of another row set with as many sequences.
 Value cross_attention(Tape& tape, Value q, Value kv, const AttentionShape& shape, double dropout);
 // The same of keys and values in the memory of a KeyValueCache, those of `layer`; for generation. `longest`: rows of the
@@ -102,6 +112,8 @@ Value sum_columns(Tape& tape, Value x, int64_t groups = 1);
 Value columns(Tape& tape, Value x, int64_t first, int64_t count);
 // The columns of all parts, one after the other.
 Value concatenate(Tape& tape, const std::vector<Value>& parts);
+// x in f32, which a residual stream is that begins with a norm or a product.
+Value widen(Tape& tape, Value x);
 // Of each row; or of each of its groups of D / groups neighbouring columns.
 Value softmax(Tape& tape, Value x, int64_t groups = 1);
 Value log_softmax(Tape& tape, Value x, int64_t groups = 1);
@@ -110,6 +122,10 @@ LossValues linear_cross_entropy(Tape& tape, Value x, Parameter* weight, const Lo
 // The rows of x that make up row set `to_set`: its row r is row source[r] of x. Backward adds them up where they came
 // from.
 Value pick_rows(Tape& tape, Value x, int to_set);
+// [N / 4, 4 D] of row set `to_set`, from a grid of `height` x `width` rows for each sequence (ops/rows/merge_grid.h).
+Value merge_grid(Tape& tape, Value x, int to_set, int64_t height, int64_t width);
+// A row for each sequence, which is all that row set `to_set` has of it: the mean of its rows from `first` on.
+Value mean_rows(Tape& tape, Value x, int to_set, int64_t first);
 // The last row of each sequence times W^T, plus the bias if there is one: [S, V] f32, read back; for generation.
 Value last_row_logits(Tape& tape, Value x, Parameter* weight, Parameter* bias = nullptr);
 // All rows times W^T, plus the bias if there is one: [rows, V] f32, read back. For few classes, tests and imports:

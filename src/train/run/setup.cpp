@@ -23,7 +23,10 @@
 #include "checkpoint/warm_start.h"
 #include "comm/communicator.h"
 #include "comm/nccl.h"
+#include "infer/architecture/architecture.h"
 #include "infer/device_choice.h"
+#include "infer/open/label_file.h"
+#include "infer/open/model_parts.h"
 #include "infer/open/model_source.h"
 #include "job/job_options.h"
 #include "job/tables.h"
@@ -200,6 +203,9 @@ class Starter {
     if (plan_.job.data.train.empty()) {  // --data need not be said again
       plan_.job.data.train = saved_job.data.train;
       plan_.job.data.train_target = saved_job.data.train_target;
+      plan_.job.data.images = saved_job.data.images;
+      plan_.job.data.texts = saved_job.data.texts;
+      plan_.job.data.split = saved_job.data.split;
     }
     if (plan_.job.batch_is_of_a_device) plan_.job.training.batch_size = saved_job.training.batch_size;
     plan_.job = with_recalled(std::move(plan_.job), saved_job);
@@ -244,9 +250,10 @@ class Starter {
       for (const auto& [name, checksum] : files)
         check_run_file(plan_.directory.path(), name, files, "copy it back from where it was saved");
     }
-    const bool own_tokenizer = plan_.request.resume && file_exists(plan_.directory.tokenizer_path());
+    const bool goes_on = plan_.request.resume && (file_exists(plan_.directory.tokenizer_path()) ||
+                                                  file_exists(plan_.directory.path() + kLabelFile));
     DataRequest request{.processes = &plan_.processes()};
-    if (own_tokenizer) {
+    if (goes_on) {
       request.run = plan_.directory.path();
     } else if (!plan_.job.model.from.empty()) {
       const ModelSource source = open_model_source(plan_.job.model.from);
@@ -255,11 +262,17 @@ class Starter {
         if (source.target_tokenizer) request.model_target_tokenizer = source.target_tokenizer();
       }
       request.model_labels = source.labels;
+    } else if (!plan_.job.model.decoder_from.empty() && plan_.job.data.tokenizer.empty()) {
+      const ModelSource source = open_model_source(plan_.job.model.decoder_from);
+      request.model_tokenizer = source.target_tokenizer ? source.target_tokenizer() : source.tokenizer();
     }
     plan_.data = task_->prepare(plan_.job, std::move(request));
     // A run without one would be resumed on any other data, without a word.
     BRISK_CHECK(!plan_.data.fingerprint.empty(), "task {} sets no TaskData::fingerprint", plan_.job.task);
     plan_.job = with_found(std::move(plan_.job), plan_.data.found);
+    if (!plan_.request.resume && plan_.job.model.from.empty()) {
+      check_model_parts(architecture_of(plan_.job.model).parts(plan_.job.model), training_config(plan_.job));
+    }
     for (const std::string& note : plan_.data.notes) say("{}", note);
     for (const std::string& warning : plan_.data.warnings) warn("{}", warning);
     for (const std::string& warning : plan_.data.warnings_of_all) {
@@ -515,6 +528,9 @@ class Starter {
          {&job.data.validation, &job.data.train_target, &job.data.validation_target}) {
       for (std::string& path : *paths) path = whole(path);
     }
+    for (std::string* path : {&job.data.images, &job.data.texts, &job.data.split}) {
+      if (!path->empty()) *path = whole(*path);
+    }
     return job;
   }
 
@@ -523,7 +539,9 @@ class Starter {
     LoaderOptions& loader = plan_.loader_options;
     loader = order_options();
     loader.micro_batch_rows = engine.layout.row_limits(engine.capacity);
-    loader.workers = static_cast<int>(plan_.job.training.num_workers);
+    const int64_t workers = plan_.job.training.num_workers;
+    // Images are decoded by threads of their own (ImageStore), as many as that.
+    loader.workers = static_cast<int>(plan_.data.train->has_prefetch() ? std::min<int64_t>(1, workers) : workers);
     loader.start = run_.state.cursor;
     loader.padding = padding_;
     loader.share = share_of_step();
@@ -548,7 +566,7 @@ class Starter {
     }
     write_file_atomically(plan_.directory.job_path(), job_to_json_text(job_to_save()));  // first: it makes a run of it
     // Checkpoints know the bytes of these files: those that are there stay as they are.
-    if (!checkpoint_path_ || !file_exists(plan_.directory.tokenizer_path()))
+    if (plan_.data.tokenizer && (!checkpoint_path_ || !file_exists(plan_.directory.tokenizer_path())))
       save_tokenizer_folder(*plan_.data.tokenizer, plan_.directory.path());
     task_->write_files(plan_.directory.path());
     run_.state.run_files = checksums_of_run_files(plan_.directory.path());
@@ -569,7 +587,7 @@ class Starter {
   RunPlan& plan_;
   RunState& run_;
   RunResources& resources_;
-  const std::shared_ptr<Task> task_ = plan_.request.task ? plan_.request.task : make_task(plan_.job.task);
+  const std::shared_ptr<Task> task_ = plan_.request.task ? plan_.request.task : make_task(plan_.job);
   DeviceChoice place_;
   EngineOptions options_;
   Padding padding_;
@@ -610,6 +628,9 @@ CheckpointState begin_run(const Job& job, Engine& engine) {
   state.seed = static_cast<uint64_t>(job.training.seed);
   if (job.model.from.empty()) {
     engine.initialise(state.seed);
+    const std::vector<ModelPart> parts = architecture_of(job.model).parts(job.model);
+    for (const std::string& line : load_model_parts(parts, engine.parameters(), nonfinite_of(job))) say("{}", line);
+    if (!parts.empty()) engine.parameters_changed();
     return state;
   }
   initialise_what_may_be_missing(engine.parameters(), state.seed);
@@ -637,7 +658,7 @@ std::vector<std::pair<std::string, std::string>> fingerprints_of(const TaskData&
   const auto text = [](uint64_t fingerprint) { return fmt::format("{:016x}", fingerprint); };
   std::vector<std::pair<std::string, std::string>> all;
   if (data.validation_fingerprint) all.emplace_back("validation_fingerprint", text(*data.validation_fingerprint));
-  all.emplace_back("tokenizer_fingerprint", text(data.tokenizer->fingerprint()));
+  if (data.tokenizer) all.emplace_back("tokenizer_fingerprint", text(data.tokenizer->fingerprint()));
   if (data.labels.count() > 0) {
     uint64_t sum = 0;  // whatever their order
     for (const std::string& name : data.labels.names()) sum += hash_bytes(name);

@@ -16,7 +16,7 @@ std::unique_ptr<Generator> Task::open_generator(const TrainedModel& model) const
 }
 
 std::unique_ptr<Translator> Task::open_translator(const TrainedModel& model) const {
-  const TextToTextModel& translates = model.text_to_text();
+  const ConditionalModel& translates = model.conditional();
   return std::make_unique<Translator>(translates, model.store, text_of(model));
 }
 

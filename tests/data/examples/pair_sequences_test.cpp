@@ -162,6 +162,10 @@ TEST(TranslationTable, HasItsColumnsFoundByNameOrPlace) {
   EXPECT_EQ(columns("a2.tsv", "\t\nHi.\tHallo!\n"), "|") << "an empty row names nothing";
   EXPECT_EQ(columns("a3.csv", "text,label\nGo.,Geh.\n"), "Go.|Geh.") << "the first two columns, by usual names";
   EXPECT_EQ(columns("a4.csv", "en,de\nGo.,Geh.\n", "en"), "Go.|Geh.") << "one of them is given, the other is left";
+  EXPECT_EQ(columns("a5.csv", "en,de\nGo home.,Geh heim.\n"), "Go home.|Geh heim.")
+      << "languages name columns of texts";
+  EXPECT_EQ(columns("a6.tsv", "id\tde_DE\tzh\n1\tGeh heim.\t回家吧，马上。\n"), "Geh heim.|回家吧，马上。");
+  EXPECT_EQ(columns("a7.csv", "to,zu\nam,an\nis,ist\n"), "to|zu") << "words of a dictionary that look like languages";
   EXPECT_EQ(columns("b.csv", "id,target,source\n1,Geh.,Go.\n"), "Go.|Geh.");
   EXPECT_EQ(columns("c.jsonl", "{\"src\": \"Go.\", \"n\": 3, \"tgt\": \"Geh.\"}\n"), "Go.|Geh.");
   EXPECT_EQ(columns("c.jsonl", "{\"translation\": {\"en\": \"Go.\", \"de\": \"Geh.\"}}\n", "translation.de",
