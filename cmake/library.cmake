@@ -37,7 +37,8 @@ function(brisk_library target)  # from the modules' objects: links, and compiles
   target_compile_features(${target} INTERFACE cxx_std_20)
   # What the modules stand on outside of brisk. fmt and nlohmann_json are in no public header.
   target_link_libraries(${target} PRIVATE fmt::fmt Threads::Threads ${CMAKE_DL_LIBS}
-    $<$<BOOL:${BRISK_HAVE_CUDA}>:CUDA::cudart_static> $<$<BOOL:${ZLIB_FOUND}>:ZLIB::ZLIB>)
+    $<$<BOOL:${BRISK_HAVE_CUDA}>:CUDA::cudart_static> $<$<BOOL:${ZLIB_FOUND}>:ZLIB::ZLIB>
+    $<$<BOOL:${PNG_FOUND}>:PNG::PNG> $<$<BOOL:${JPEG_FOUND}>:JPEG::JPEG>)
   foreach(library ${brisk_plain_libraries})
     string(REGEX REPLACE ":.*" "" library ${library})
     target_link_libraries(${target} PRIVATE brisk::${library})

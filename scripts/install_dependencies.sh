@@ -3,7 +3,7 @@
 #   scripts/install_dependencies.sh build|test|demo|package
 set -euo pipefail
 packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libdnnl-dev
-  zlib1g-dev libzstd-dev)
+  zlib1g-dev libzstd-dev libpng-dev libjpeg-dev)
 case "${1:-build}" in
   build) ;;
   test) packages+=(libgtest-dev libbenchmark-dev clang-format openmpi-bin mpich) ;;

@@ -105,6 +105,22 @@ void check_fine_tuning(const Job& job) {
   }
 }
 
+// Folders of images and texts are the training data where there is no table.
+void resolve_image_folders(DataOptions& data) {
+  if (data.texts.empty()) {
+    if (!data.split.empty())
+      user_error("data.split = {}: it divides the files of data.texts, which is not given: name both folders",
+                 data.split);
+    return;
+  }
+  if (data.images.empty())
+    user_error("data.texts = {}: name the folder with the images of these texts, too: data.images", data.texts);
+  if (data.train.empty()) data.train = {DataSource(data.texts)};
+  if (data.train.size() == 1 && data.train.front().path == data.texts) return;
+  user_error("data.train = {} and data.texts = {}: give a table, or folders of images and of texts; not both",
+             data.train.front().path, data.texts);
+}
+
 }  // namespace
 
 std::string cache_directory(const DataOptions& data) {
@@ -118,6 +134,7 @@ std::string run_directory_of(const Job& job) {
 std::vector<std::string> resolve_defaults(Job& job) {
   std::vector<std::string> lines;
   check_task(job);
+  resolve_image_folders(job.data);
   resolve_encoder(job.model);
   resolve_image_encoder(job.model);
   const auto tell = [&](const std::string& path, const auto& value, std::string rule = "") {

@@ -34,7 +34,8 @@ void count_copies(const ExampleSet& examples, ExampleStatistics& statistics) {
 
 }  // namespace
 
-ExampleStatistics example_statistics(const ExampleSet& examples, int64_t max_length) {
+ExampleStatistics example_statistics(const ExampleSet& examples, int64_t max_length,
+                                     const std::function<int64_t(int64_t example)>& full_length) {
   ExampleStatistics statistics;
   statistics.examples = examples.count();
   statistics.pieces = examples.are_pieces();
@@ -42,7 +43,7 @@ ExampleStatistics example_statistics(const ExampleSet& examples, int64_t max_len
   statistics.class_names = examples.labels().names();
   statistics.class_counts = examples.class_counts();
   for (int64_t i = 0; i < examples.count(); ++i) {
-    const int64_t full = examples.full_length(i), kept = examples.length(i, max_length);
+    const int64_t full = full_length ? full_length(i) : examples.full_length(i), kept = std::min(full, max_length);
     statistics.lengths.add(full);
     statistics.tokens += kept;
     statistics.tokens_cut += full - kept;

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,9 @@ struct ExampleStatistics {
   std::vector<int64_t> class_counts;
 };
 
-ExampleStatistics example_statistics(const ExampleSet& examples, int64_t max_length);
+// `full_length`: rows of an example, where it is not all that the set has of it.
+ExampleStatistics example_statistics(const ExampleSet& examples, int64_t max_length,
+                                     const std::function<int64_t(int64_t example)>& full_length = {});
 
 // A few lines, without a line end at the end. Of many classes the largest and the smallest are shown.
 std::string example_statistics_text(const ExampleStatistics& statistics);

@@ -51,7 +51,7 @@ class ImageSequences : public Sequences {
   ImageLayout layout_;
 };
 
-class ImageTextSequences final : public ImageSequences {
+class ImageTextSequences : public ImageSequences {
  public:
   // Texts that are too long lose their ends; the end token stays. fitting_image_texts() finds those.
   ImageTextSequences(ExampleSet examples, std::shared_ptr<const ImageStore> store, ImageLayout layout, PairFrame frame,

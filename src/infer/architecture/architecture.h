@@ -18,6 +18,7 @@
 
 #include "hub/formats/safetensors.h"
 #include "hub/gguf/gguf.h"
+#include "image/image_input.h"
 #include "infer/open/model_source.h"
 #include "infer/open/trained_model.h"
 #include "job/job.h"
@@ -37,6 +38,9 @@ class Architecture {
                                        const std::function<bool(std::string_view parameter)>& is_saved) const = 0;
   // One line for people: the settings that no table shows.
   virtual std::string describe(const Job& job) const = 0;
+
+  // How its models read images, and what else their micro-batches have; nothing where they read texts.
+  virtual ImageLayout image_layout(const ModelOptions& /*model*/) const { return {}; }
 
   // Whether training can start from a model with another head or with more layers, and not from an equal one alone.
   virtual bool starts_from_part() const { return false; }

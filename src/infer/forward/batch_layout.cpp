@@ -5,7 +5,8 @@
 namespace brisk {
 
 RowCapacity BatchLayout::capacity(int64_t rows, int64_t longest) const {
-  return {rows, std::min({rows, most_sequences, kMostSequences}), longest};
+  const int64_t sequences = std::max<int64_t>(1, rows / rows_of_sequence);
+  return {rows, std::min({sequences, most_sequences, kMostSequences}), longest};
 }
 
 std::vector<RowCapacity> BatchLayout::capacities(const RowCapacity& first) const {

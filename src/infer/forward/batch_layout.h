@@ -30,6 +30,7 @@ struct BatchLayout {
   std::vector<Set> others;  // besides the first; those with rows of their own before those without
   // Sequences that a micro-batch may have: what a derived row set holds of each is memory.
   int64_t most_sequences = std::numeric_limits<int64_t>::max();
+  int64_t rows_of_sequence = 1;  // of the first set, at least: those of an image
 
   RowCapacity capacity(int64_t rows, int64_t longest) const;  // of the first set
   std::vector<RowCapacity> capacities(const RowCapacity& first) const;

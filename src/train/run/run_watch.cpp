@@ -193,7 +193,8 @@ void RunWatch::evaluation(const EvaluationMetrics& line) {
 void RunWatch::write_sample(int64_t step, int64_t epoch, size_t number, const Task::Sample& sample) {
   if (!samples_file_) samples_file_ = std::make_unique<RecordLog>(plan_.directory.samples_path());
   const std::string text = valid_utf8(sample.text);
-  Json line = {{"step", step}, {"epoch", epoch}, {"prompt", sample.prompt}, {"text", text}};
+  Json line = {{"step", step}, {"epoch", epoch}, {"prompt", valid_utf8(sample.prompt)}, {"text", text}};
+  if (!sample.image.empty()) line["image"] = valid_utf8(sample.image);
   if (!sample.reference.empty()) line["reference"] = sample.reference;
   line["tokens"] = sample.tokens;
   line["ended"] = sample.ended;
@@ -219,7 +220,7 @@ void RunWatch::sample_validation(int64_t step, int64_t epoch, Ledger& ledger) {
     const auto shown = [&](const char* name, const std::string& text) {
       say("{} {}", coloured_in_log(name, Colour::dim), on_one_line(valid_utf8(text), 150));
     };
-    shown("source:   ", samples[i].prompt);
+    shown(samples[i].image.empty() ? "source:   " : "image:    ", samples[i].prompt);
     shown("reference:", samples[i].reference);
     shown("output:   ", samples[i].text);
   }

@@ -200,6 +200,9 @@ class Starter {
     if (plan_.job.data.train.empty()) {  // --data need not be said again
       plan_.job.data.train = saved_job.data.train;
       plan_.job.data.train_target = saved_job.data.train_target;
+      plan_.job.data.images = saved_job.data.images;
+      plan_.job.data.texts = saved_job.data.texts;
+      plan_.job.data.split = saved_job.data.split;
     }
     if (plan_.job.batch_is_of_a_device) plan_.job.training.batch_size = saved_job.training.batch_size;
     plan_.job = with_recalled(std::move(plan_.job), saved_job);
@@ -515,6 +518,9 @@ class Starter {
          {&job.data.validation, &job.data.train_target, &job.data.validation_target}) {
       for (std::string& path : *paths) path = whole(path);
     }
+    for (std::string* path : {&job.data.images, &job.data.texts, &job.data.split}) {
+      if (!path->empty()) *path = whole(*path);
+    }
     return job;
   }
 
@@ -523,7 +529,9 @@ class Starter {
     LoaderOptions& loader = plan_.loader_options;
     loader = order_options();
     loader.micro_batch_rows = engine.layout.row_limits(engine.capacity);
-    loader.workers = static_cast<int>(plan_.job.training.num_workers);
+    const int64_t workers = plan_.job.training.num_workers;
+    // Images are decoded by threads of their own (ImageStore), as many as that.
+    loader.workers = static_cast<int>(plan_.data.train->has_prefetch() ? std::min<int64_t>(1, workers) : workers);
     loader.start = run_.state.cursor;
     loader.padding = padding_;
     loader.share = share_of_step();

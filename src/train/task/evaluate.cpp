@@ -24,14 +24,15 @@ TaskEvaluation evaluate(const Task& task, const TrainedModel& model, Task::Evalu
   request.max_length = longest;
   Task::EvaluationData data = task.open_evaluation(model, request);
   std::vector<int64_t> longest_of_set = longest_of_sets(*data.sequences);
-  longest_of_set[0] = longest;
+  longest_of_set[0] = std::max(longest, longest_of_set[0]);  // an image has rows of its own number
   const int64_t rows =
       std::max(data.layout.least_rows(longest_of_set), model.store.device().is_cuda() ? kRowsOnGpu : kRowsOnCpu);
-  const std::unique_ptr<Evaluator> evaluator = task.make_evaluator({.model = *model.model,
-                                                                    .store = model.store,
-                                                                    .capacity = data.layout.capacity(rows, longest),
-                                                                    .layout = data.layout,
-                                                                    .backend = backend_of(model.store.device())});
+  const std::unique_ptr<Evaluator> evaluator =
+      task.make_evaluator({.model = *model.model,
+                           .store = model.store,
+                           .capacity = data.layout.capacity(rows, longest_of_set[0]),
+                           .layout = data.layout,
+                           .backend = backend_of(model.store.device())});
   Ledger ledger;
   TaskEvaluation evaluation{.notes = std::move(data.notes), .max_length = longest, .cut = data.cut};
   evaluation.result = evaluator->evaluate(*data.sequences, ledger);

@@ -40,8 +40,6 @@ std::shared_ptr<const ExampleData> tokens_of(const InputTable& table, const Job&
                        [&](int64_t done, int64_t total) { bar.update(done, total); });
 }
 
-std::string hash_of(const ExampleData& data) { return std::filesystem::path(data.cache_path()).stem().string(); }
-
 void take_notes(const std::vector<std::string>& from, std::vector<std::string>& to) {
   to.insert(to.end(), from.begin(), from.end());
 }
@@ -68,24 +66,6 @@ TableVocabulary vocabulary_of(const Job& job) {
           .lowercase = job.data.lowercase};
 }
 
-void prepare_tokenizer(const Job& job, DataRequest request, const InputTable& table, TableData& prepared) {
-  const std::string own = request.run + kTokenizerFile;
-  const std::string given = !request.run.empty() && file_exists(own) ? own : job.data.tokenizer;
-  if (!given.empty()) {
-    prepared.tokenizer = load_tokenizer(given);
-    prepared.notes.push_back(fmt::format("tokenizer: {} entries, from {}", prepared.tokenizer->vocab_size(), given));
-  } else if (request.model_tokenizer) {
-    prepared.tokenizer = std::move(request.model_tokenizer);
-    prepared.notes.push_back(
-        fmt::format("tokenizer: {} entries, from {}", prepared.tokenizer->vocab_size(), job.model.from));
-  } else {
-    std::string note;
-    prepared.tokenizer = vocabulary_of_table(table, vocabulary_of(job), cache_directory(job.data), note);
-    prepared.notes.push_back(note);
-  }
-  decide_vocabulary(job, prepared, !given.empty());
-}
-
 void check_classes(const Job& job, const LabelSet& labels) {
   if (job.model.num_labels != 0 && job.model.num_labels != labels.count()) {
     user_error("model.num_labels = {}, but {} has {} classes: {}; leave num_labels out", job.model.num_labels,
@@ -93,25 +73,14 @@ void check_classes(const Job& job, const LabelSet& labels) {
   }
 }
 
+bool all_in(const std::vector<std::string>& names, const LabelSet& labels) {
+  return std::all_of(names.begin(), names.end(), [&](const std::string& name) { return labels.find(name) >= 0; });
+}
+
 LabelSet class_numbers(const LabelSet& labels) {
   std::vector<std::string> numbers;
   for (int64_t i = 0; i < labels.count(); ++i) numbers.push_back(fmt::format("{}", i));
   return LabelSet::in_order(std::move(numbers));
-}
-
-// Of the texts and their labels, whatever their order.
-uint64_t fingerprint_of(const ExampleSet& examples) {
-  uint64_t sum = 0;
-  for (int64_t i = 0; i < examples.count(); ++i) {
-    const int32_t label = examples.label(i);
-    const uint64_t name = label < 0 ? 0 : hash_bytes(examples.labels().names()[static_cast<size_t>(label)]);
-    sum += hash_mix(examples.text_hash(i), name);
-  }
-  return hash_mix(sum, static_cast<uint64_t>(examples.count()));
-}
-
-bool all_in(const std::vector<std::string>& names, const LabelSet& labels) {
-  return std::all_of(names.begin(), names.end(), [&](const std::string& name) { return labels.find(name) >= 0; });
 }
 
 // A model says NEGATIVE and POSITIVE, the table 0 and 1.
@@ -206,33 +175,72 @@ std::vector<std::string> table_train_paths(const Job& job, const std::string& wh
   return paths;
 }
 
+std::string cache_hash_of(const ExampleData& data) { return std::filesystem::path(data.cache_path()).stem().string(); }
+
+uint64_t fingerprint_of_examples(const ExampleSet& examples) {
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < examples.count(); ++i) {
+    const int32_t label = examples.label(i);
+    const uint64_t name = label < 0 ? 0 : hash_bytes(examples.labels().names()[static_cast<size_t>(label)]);
+    sum += hash_mix(examples.text_hash(i), name);
+  }
+  return hash_mix(sum, static_cast<uint64_t>(examples.count()));
+}
+
+void prepare_tokenizer(const Job& job, DataRequest& request, const InputTable& table, const TableVocabulary& vocabulary,
+                       TableData& prepared) {
+  const std::string own = request.run + kTokenizerFile;
+  const std::string given = !request.run.empty() && file_exists(own) ? own : job.data.tokenizer;
+  if (!given.empty()) {
+    prepared.tokenizer = load_tokenizer(given);
+    prepared.notes.push_back(fmt::format("tokenizer: {} entries, from {}", prepared.tokenizer->vocab_size(), given));
+  } else if (request.model_tokenizer) {
+    prepared.tokenizer = std::move(request.model_tokenizer);
+    prepared.notes.push_back(
+        fmt::format("tokenizer: {} entries, from {}", prepared.tokenizer->vocab_size(), job.model.from));
+  } else {
+    std::string note;
+    prepared.tokenizer = vocabulary_of_table(table, vocabulary, cache_directory(job.data), note);
+    prepared.notes.push_back(note);
+  }
+  decide_vocabulary(job, prepared, !given.empty());
+}
+
+KnownClasses known_classes(const DataRequest& request) {
+  const bool of_run = !request.run.empty() && file_exists(request.run + kLabelFile);
+  return {of_run ? read_labels(request.run, 0) : LabelSet(), LabelSet::in_order(request.model_labels)};
+}
+
+void decide_classes(const Job& job, const KnownClasses& known, const ExampleData& data, TableData& prepared) {
+  const auto& [of_run, of_model] = known;
+  // The classes of a trained classifier are classes, however few rows of them there are.
+  const bool are_known = of_model.count() > 0 && all_in(data.label_names(), of_model);
+  prepared.labels = of_run.count() > 0
+                        ? of_run
+                        : training_labels(data, job.data.allow_unusual_labels || are_known, &prepared.warnings);
+  if (of_run.count() == 0 && LabelSet(of_model.names()) == prepared.labels) prepared.labels = of_model;
+  if (const std::string near = prepared.labels.near_copies(); !near.empty()) {
+    prepared.warnings.push_back(
+        fmt::format("labels that differ only in case count as different classes: {}; if they mean the same, spell "
+                    "them the same way",
+                    near));
+  }
+  check_classes(job, prepared.labels);
+  prepared.found["model.num_labels"] = prepared.labels.count();
+}
+
 TableData prepare_table(const Job& job, DataRequest request) {
   const bool classify = traits_of_task(job.task).has_labels;
   TableData prepared;
-  const bool run_has_labels = !request.run.empty() && file_exists(request.run + kLabelFile);
-  const LabelSet of_run = run_has_labels ? read_labels(request.run, 0) : LabelSet();
-  const LabelSet of_model = LabelSet::in_order(request.model_labels);
+  const KnownClasses known = known_classes(request);
   const InputTable table(
       table_options(table_train_paths(job, "the table to train on, in the job or with --data PATH"), job));
-  prepare_tokenizer(job, std::move(request), table, prepared);
+  prepare_tokenizer(job, request, table, vocabulary_of(job), prepared);
   const auto data = tokens_of(table, job, *prepared.tokenizer);
   take_notes(data->notes(), prepared.notes);
-  prepared.fingerprint = hash_of(*data);
+  prepared.fingerprint = cache_hash_of(*data);
   if (classify) {
-    // The classes of a trained classifier are classes, however few rows of them there are.
-    const bool known = of_model.count() > 0 && all_in(data->label_names(), of_model);
-    prepared.labels = of_run.count() > 0
-                          ? of_run
-                          : training_labels(*data, job.data.allow_unusual_labels || known, &prepared.warnings);
-    if (of_run.count() == 0 && LabelSet(of_model.names()) == prepared.labels) prepared.labels = of_model;
-    if (const std::string near = prepared.labels.near_copies(); !near.empty()) {
-      prepared.warnings.push_back(
-          fmt::format("labels that differ only in case count as different classes: {}; if they mean the same, spell "
-                      "them the same way",
-                      near));
-    }
-    check_classes(job, prepared.labels);
-    prepared.found["model.num_labels"] = prepared.labels.count();
+    decide_classes(job, known, *data, prepared);
     prepared.found["data.label_field"] = table.label_column();
   }
   prepared.found["data.text_field"] = table.text_column();
@@ -251,7 +259,7 @@ TableData prepare_table(const Job& job, DataRequest request) {
     const InputTable other(table_options(job.data.validation, with_found(job, prepared.found)));
     const auto held_out = tokens_of(other, job, *prepared.tokenizer);
     take_notes(held_out->notes(), prepared.notes);
-    prepared.fingerprint += "-" + hash_of(*held_out);
+    prepared.fingerprint += "-" + cache_hash_of(*held_out);
     prepared.cache_files.push_back(held_out->cache_path());
     prepared.validation = ExampleSet(held_out, *prepared.tokenizer, prepared.labels);
     if (const int64_t shared = shared_texts(*held_out, *data); shared > 0) {
@@ -261,7 +269,7 @@ TableData prepare_table(const Job& job, DataRequest request) {
                       shared, held_out->rows()));
     }
   }
-  if (prepared.validation.count() > 0) prepared.validation_fingerprint = fingerprint_of(prepared.validation);
+  if (prepared.validation.count() > 0) prepared.validation_fingerprint = fingerprint_of_examples(prepared.validation);
   return prepared;
 }
 

@@ -66,6 +66,21 @@ struct TableVocabulary {
 std::unique_ptr<Tokenizer> vocabulary_of_table(const InputTable& table, const TableVocabulary& vocabulary,
                                                const std::string& cache_directory, std::string& note);
 
+// The run's own tokenizer, that of the job, that of model.from, or one that is trained; its size is among what was found.
+void prepare_tokenizer(const Job& job, DataRequest& request, const InputTable& table, const TableVocabulary& vocabulary,
+                       TableData& prepared);
+
+// Classes in the order of the run that goes on, or of a classifier that is started from; none where there are none.
+struct KnownClasses {
+  LabelSet of_run, of_model;
+};
+KnownClasses known_classes(const DataRequest& request);
+void decide_classes(const Job& job, const KnownClasses& known, const ExampleData& data, TableData& prepared);
+
+std::string cache_hash_of(const ExampleData& data);
+// Of the texts and their labels, whatever their order.
+uint64_t fingerprint_of_examples(const ExampleSet& examples);
+
 // UserError where max_length leaves no room for a token next to the special ones.
 void check_room_for_text(const ExampleSet& examples, int64_t max_length);
 

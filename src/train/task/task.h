@@ -123,6 +123,7 @@ class Task {
     std::string prompt, text, reference;
     int64_t tokens = 0;
     bool ended = true;
+    std::string image = {};  // the path of one that the text is of
   };
   virtual std::vector<Sample> samples(const Model& /*model*/, const ParameterStore& /*store*/,
                                       const Tokenizer& /*tokenizer*/, const Sequences& /*validation*/) const {

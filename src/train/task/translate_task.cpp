@@ -3,23 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/hash.h"
-#include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "base/terminal/work_bar.h"
 #include "base/text/plural.h"
 #include "checkpoint/run_directory.h"
-#include "comm/communicator.h"
 #include "data/examples/example_statistics.h"
-#include "data/read/source_files.h"
+#include "data/examples/written_rows.h"
 #include "data/table/input_table.h"
 #include "infer/architecture/architecture.h"
 #include "job/job_conditions.h"
@@ -34,6 +31,7 @@ namespace brisk {
 namespace {
 
 constexpr size_t kTextsAtATime = 512;
+constexpr std::array kScores = {TextScoreKind::kBleu, TextScoreKind::kChrf};
 constexpr const char* kWhatToName =
     "the texts and their translations, {\"source\": FILE, \"target\": FILE} or a table with both";
 
@@ -57,8 +55,6 @@ std::shared_ptr<const ExampleData> tokens_of_pairs(const InputTable& table, cons
   return data;
 }
 
-std::string cache_hash_of(const ExampleData& data) { return std::filesystem::path(data.cache_path()).stem().string(); }
-
 PairLimits limits_of(int64_t max_length) { return {.source = max_length, .target = max_length}; }
 
 // As many rows of targets as there are of sources, times `share`.
@@ -69,12 +65,6 @@ BatchLayout pair_layout(double share, int64_t longest_target) {
     return RowCapacity{std::max(rows, longest_target), source.sequences, longest_target};
   }});
   return layout;
-}
-
-uint64_t fingerprint_of_pairs(const ExampleSet& pairs) {
-  uint64_t sum = 0;
-  for (int64_t i = 0; i < pairs.count(); ++i) sum += hash_mix(pairs.text_hash(i), 0);
-  return hash_mix(sum, static_cast<uint64_t>(pairs.count()));
 }
 
 // How the pairs of an evaluation are translated.
@@ -102,16 +92,11 @@ class TranslatedPairs final : public PairSequences {
   using OnTexts = std::function<void(std::vector<std::string>& texts, std::vector<std::string>& references)>;
   void for_texts(int64_t begin, int64_t end, const Tokenizer& source, const OnTexts& use) const {
     std::vector<std::string> texts, references;
-    std::optional<TableRowReader> rows;
-    TableRow row;
+    std::optional<WrittenRows> rows;
     if (decoding_.table) rows.emplace(*decoding_.table);
-    int64_t at = -1;  // of the rows that the data has
     for (int64_t i = begin; i < end; ++i) {
       if (rows) {
-        while (at < pairs().row_of(i)) {
-          if (!rows->next(row)) user_error("{}: it has fewer rows than before", rows->path());
-          at += has_text(row.text) && has_text(row.pair) ? 1 : 0;
-        }
+        const TableRow& row = rows->at(pairs().row_of(i));
         texts.emplace_back(row.text);
         references.emplace_back(row.pair);
       } else {
@@ -135,41 +120,6 @@ Translator translator_of(const Model& model, const ParameterStore& store, const 
   return {*model.conditional(), store, {tokenizer, pairs.target(tokenizer), pairs.frame()}};
 }
 
-// Counts, which add up to the same in any order.
-template <typename Statistics>
-Statistics sum_of_ranks(const Statistics& own, ProcessGroup* processes) {
-  static_assert(std::is_trivially_copyable_v<Statistics>);
-  if (processes == nullptr || processes->communicator() == nullptr) return own;
-  Statistics sum;
-  const std::string bytes(reinterpret_cast<const char*>(&own), sizeof(own));
-  for (const std::string& of_rank : processes->communicator()->gather(bytes)) {
-    Statistics one;
-    std::memcpy(&one, of_rank.data(), sizeof(one));
-    sum += one;
-  }
-  return sum;
-}
-
-Metric bleu_metric(double value = Metric::kNone) {
-  return {.name = "bleu",
-          .value = value,
-          .higher_is_better = true,
-          .format = MetricFormat::wide_number,
-          .label = "BLEU",
-          .description = "N-grams in common with the reference, from 0 to 100, as sacreBLEU counts them",
-          .any_tokenizer = true};
-}
-
-Metric chrf_metric(double value = Metric::kNone) {
-  return {.name = "chrf",
-          .value = value,
-          .higher_is_better = true,
-          .format = MetricFormat::wide_number,
-          .label = "chrF",
-          .description = "Character n-grams in common with the reference, from 0 to 100",
-          .any_tokenizer = true};
-}
-
 // Of the model that the job starts from.
 void check_vocabulary(const Job& job, const Tokenizer& tokenizer, int64_t rows, const char* which) {
   if (job.model.from.empty() || tokenizer.vocab_size() <= rows) return;
@@ -183,8 +133,7 @@ TaskData TranslateTask::prepare(const Job& job, DataRequest request) {
   TaskData data;
   const TrainingOptions& training = job.training;
   sample_count_ = training.sample_translations;
-  processes_ = request.processes;
-  if (processes_ != nullptr) parts_ = training.logical_ranks > 0 ? training.logical_ranks : processes_->size();
+  text_evaluation_ = TextEvaluation(job, request.processes);
   if (job.data.validation.empty() && !job.data.validation_target.empty()) {
     user_error("data.validation_target is given without data.validation: name the texts, too");
   }
@@ -284,12 +233,8 @@ TaskData TranslateTask::prepare(const Job& job, DataRequest request) {
                       shared, held_out->rows()));
     }
   }
-  if (validation.count() > 0) data.validation_fingerprint = fingerprint_of_pairs(validation);
-  const bool by_translation = training.best_by == "bleu" || training.best_by == "chrf";
-  if (by_translation && validation.count() > 0 && training.eval_translations == 0) {
-    user_error("training.best_by = {}, but training.eval_translations = 0: nothing is translated to measure it",
-               training.best_by);
-  }
+  if (validation.count() > 0) data.validation_fingerprint = fingerprint_of_examples(validation);
+  if (validation.count() > 0) check_best_by(job, kScores);
 
   const TooLong rule = job.data.too_long == "cut" ? TooLong::cut : TooLong::skip;
   fit_ = fitting_pairs(train, frame, limits, rule);
@@ -346,8 +291,7 @@ void TranslateTask::write_files(const std::string& run) const {
 
 Metrics TranslateTask::metrics() const {
   Metrics metrics = token_metrics();
-  metrics.add(bleu_metric());
-  metrics.add(chrf_metric());
+  for (const TextScoreKind kind : kScores) metrics.add(text_score_metric(kind));
   return metrics;
 }
 
@@ -355,29 +299,16 @@ void TranslateTask::add_metrics(const Model& model, const ParameterStore& store,
                                 const Sequences& sequences, Metrics& metrics) const {
   const auto& pairs = dynamic_cast<const TranslatedPairs&>(sequences);
   if (pairs.translations() == 0) return;
-  const int64_t count = pairs.translations(), own = parts_ / (processes_ != nullptr ? processes_->size() : 1);
-  const int64_t first = own * (processes_ != nullptr ? processes_->rank() : 0);
   Translator translator = translator_of(model, store, tokenizer, pairs);
-  Bleu bleu(pairs.bleu());
-  Chrf chrf;
-  const auto translate = [&](std::vector<std::string>& texts, std::vector<std::string>& references) {
-    translator.translate(texts, pairs.options(), [&](size_t i, const Translated& answer) {
-      bleu.add(answer.best.front().text, references[i]);
-      chrf.add(answer.best.front().text, references[i]);
+  const auto write = [&](int64_t begin, int64_t end, const TextEvaluation::OnAnswer& on_answer) {
+    pairs.for_texts(begin, end, tokenizer, [&](std::vector<std::string>& texts, std::vector<std::string>& references) {
+      translator.translate(texts, pairs.options(), [&](size_t i, const Translated& answer) {
+        on_answer(answer.best.front().text, references[i]);
+      });
     });
   };
-  bool cancelled = false;
-  try {
-    for (int64_t part = first; part < first + own; ++part)
-      pairs.for_texts(part * count / parts_, (part + 1) * count / parts_, tokenizer, translate);
-  } catch (const Cancelled&) {
-    cancelled = true;
-  }
-  // One rank may be done where another was interrupted: all leave it, or none does.
-  if (processes_ != nullptr ? processes_->sum(cancelled ? 1.0 : 0.0) > 0 : cancelled) throw Cancelled();
-  const double bleu_value = bleu_score(sum_of_ranks(bleu.statistics(), processes_), pairs.bleu()).score;
-  metrics.add(bleu_metric(bleu_value));
-  metrics.add(chrf_metric(chrf_score(sum_of_ranks(chrf.statistics(), processes_), {})));
+  text_evaluation_.add_scores(pairs.translations(), {.kinds = {kScores.begin(), kScores.end()}, .bleu = pairs.bleu()},
+                              write, metrics);
 }
 
 std::vector<Task::Sample> TranslateTask::samples(const Model& model, const ParameterStore& store,

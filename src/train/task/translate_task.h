@@ -10,6 +10,7 @@
 
 #include "data/examples/pair_sequences.h"
 #include "train/task/task.h"
+#include "train/task/text_evaluation.h"
 
 namespace brisk {
 
@@ -33,11 +34,10 @@ class TranslateTask final : public Task {
  private:
   std::shared_ptr<const Tokenizer> target_;  // of the translations, where it is another one; or none
   std::shared_ptr<const PairSequences> train_;
-  FittingPairs fit_;                   // of the training data
-  double target_share_ = 1;            // rows of targets for each row of a source
-  ProcessGroup* processes_ = nullptr;  // that train together; or none
-  int64_t parts_ = 1;                  // of the pairs that an evaluation translates
-  int64_t sample_count_ = 0;           // of texts that are shown at an evaluation
+  FittingPairs fit_;         // of the training data
+  double target_share_ = 1;  // rows of targets for each row of a source
+  TextEvaluation text_evaluation_;
+  int64_t sample_count_ = 0;  // of texts that are shown at an evaluation
 };
 
 }  // namespace brisk

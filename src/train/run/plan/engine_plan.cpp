@@ -54,7 +54,10 @@ EnginePlan plan_engine(const Task& task, const Job& job, Device& device, const s
         "training.micro_batch_tokens {} has too little room for the longest sequence in each row set: use {} or more",
         asked, least);
   }
-  int64_t rows = micro_batch_rows(asked, usual_micro_batch_tokens(&device),
+  // A GPU has little to do for the coarsest grid of a single image, and for its text.
+  constexpr int64_t kImagesOnGpu = 8;
+  const int64_t images = device.is_cuda() && options.layout.rows_of_sequence > 1 ? kImagesOnGpu : 1;
+  int64_t rows = micro_batch_rows(asked, std::max(usual_micro_batch_tokens(&device), images * longest[0]),
                                   training.batch_size * training.gradient_accumulation_steps, lengths[0]);
   rows = std::max(rows, least);
   options.capacity = options.layout.capacity(rows, longest[0]);
