@@ -88,6 +88,16 @@ struct ModelOptions {
   bool encoder_final_norm = true;
   std::string pooling = "class";  // class | mean
 
+  // Of encoder-decoders that read images.
+  bool bridge = true;  // a matrix leads from the encoder's width to the decoder's, where they differ
+  // Trained models that parts of it begin as; empty: new weights.
+  std::string image_encoder_from, layout_encoder_from, decoder_from;
+  // Of those with a second image encoder, for the layout of a page (a BEiT), and with learned queries that read both encoders.
+  int64_t layout_image_size = 224, layout_patch_size = 16;
+  int64_t layout_d_model = 768, layout_layers = 12, layout_heads = 12, layout_d_ff = 0;  // 0: 4 layout_d_model
+  std::string layout_processor;                                                          // as image_processor
+  int64_t queries = 256, query_width = 512, query_heads = 8, query_d_ff = 0;             // 0: 2 query_width
+
   bool is_encoder() const;          // by the table of architectures (job/tables.h)
   bool is_encoder_decoder() const;  // likewise
   // Of the vocabulary that is trained for it where none is given: otherwise it is WordPiece.
@@ -141,6 +151,7 @@ struct TrainingOptions {
   double distillation_weight = 0.5;  // their share of the loss
   double distillation_temperature = 2;
   int64_t freeze = -1;              // -1: nothing; 0: the embeddings; n: those and the first n layers
+  bool freeze_encoders = false;     // of models of images: the image encoders
   bool frozen_dropout = false;      // what is frozen drops activations in training as the rest does
   bool cache_frozen = true;         // the activations of frozen layers are computed once and kept in a file
   bool prune_last_layer = true;     // the last layer computes only the rows whose outputs are used

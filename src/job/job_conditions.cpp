@@ -86,6 +86,12 @@ Condition with_image_classifier(const Job& job) {
           not_for_type(job, "it is no classifier of images")};
 }
 
+Condition with_image_to_text_model(const Job& job) {
+  return {"an encoder-decoder that reads images",
+          [&job] { return reads_images(job.model.type) && job.model.is_encoder_decoder(); },
+          not_for_type(job, "it does not read images to write texts")};
+}
+
 Condition with_texts(const Job& job) {
   return {"a model that reads texts",
           [&job] { return !reads_images(job.model.type) || traits_of_task(job.task).trains_encoder_decoder; },

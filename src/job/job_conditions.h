@@ -29,7 +29,8 @@ Condition with_decoder(const Job& job, const std::string& otherwise);
 Condition with_encoder_decoder(const Job& job);
 Condition with_images(const Job& job);  // that it reads
 Condition with_image_classifier(const Job& job);
-Condition with_texts(const Job& job);  // that it reads, where its task has models of both kinds
+Condition with_image_to_text_model(const Job& job);  // an encoder-decoder that reads images
+Condition with_texts(const Job& job);                // that it reads, where its task has models of both kinds
 Condition with_type(const Job& job, const std::string& type);
 Condition with_adaptable_layers(const Job& job);  // that adapters and freezing know
 Condition with_reference(const Job& job);         // model.reference

@@ -102,6 +102,14 @@ void declare_encoder_training(Job& job, std::vector<Option>& all) {
       .only_with(with_source_model(job))
       .also({"freeze_layers", "frozen_layers"})
       .smoke_test_rule([&job] { job.training.freeze = std::min(job.training.freeze, job.model.num_layers); });
+  all.emplace_back("training.freeze_encoders", training.freeze_encoders,
+                   "do not train the image encoders, which begin as trained ones", OnResume::fixed)
+      .only_with(with_image_to_text_model(job))
+      .only_with({"model.from or model.image_encoder_from",
+                  [&job] { return !job.model.from.empty() || !job.model.image_encoder_from.empty(); },
+                  [] { return "without model.from or model.image_encoder_from (it would freeze untrained weights)"; }})
+      .also({"freeze_encoder", "freeze_image_encoder", "freeze_image_encoders"})
+      .same_in_smoke_test();
   all.emplace_back("training.frozen_dropout", training.frozen_dropout,
                    "apply dropout in frozen layers, too; false: they run as in evaluation", OnResume::fixed)
       .only_with(with_encoder(job, "nothing of a decoder is frozen by training.freeze"))

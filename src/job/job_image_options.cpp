@@ -146,10 +146,11 @@ void declare_image_options(Job& job, std::vector<Option>& all) {
       .one_of({"class", "mean"})
       .same_as("cls", "class")
       .same_as("avg", "mean")
-      .default_with(beits, "mean")
-      .default_with(swin, "mean")
+      .default_with(with_type(job, "beit"), "mean")
+      .default_with(with_type(job, "dit"), "mean")
+      .default_with(with_type(job, "swin"), "mean")
       .must_with(
-          swin, [&model] { return model.pooling == "mean"; }, "the mean: it has no class token")
+          with_type(job, "swin"), [&model] { return model.pooling == "mean"; }, "the mean: it has no class token")
       .only_with(classifier)
       .same_in_smoke_test();
 }

@@ -96,11 +96,15 @@ std::vector<Option> declare_job_options(Job& job) {
   declare_top_options(job, all);
   declare_model_options(job, all);
   declare_image_options(job, all);
+  declare_image_to_text_options(job, all);
   declare_training_options(job, all);
   declare_fine_tuning_options(job, all);
   declare_run_options(job, all);
   declare_data_options(job, all);
   declare_baseline_options(job, all);
+  for (const ArchitectureTraits& architecture : all_architectures()) {
+    if (architecture.declare_options != nullptr) architecture.declare_options(job, all);
+  }
   return all;
 }
 

@@ -23,6 +23,7 @@ std::vector<Option> declare_job_options(Job& job);
 constexpr int64_t kSmokeTestSteps = 24;
 void declare_model_options(Job& job, std::vector<Option>& all);
 void declare_image_options(Job& job, std::vector<Option>& all);
+void declare_image_to_text_options(Job& job, std::vector<Option>& all);
 void declare_training_options(Job& job, std::vector<Option>& all);
 void declare_fine_tuning_options(Job& job, std::vector<Option>& all);
 void declare_run_options(Job& job, std::vector<Option>& all);

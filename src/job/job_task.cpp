@@ -49,9 +49,13 @@ void resolve_encoder(ModelOptions& model) {
 
 void resolve_image_encoder(ModelOptions& model) {
   if (!reads_images(model.type)) return;
-  if (!model.image_processor.empty() && !model.image_processor.starts_with("{")) {
-    model.image_processor = read_file(model.image_processor, file_kind::config);
-  }
+  const auto resolve_processor = [](std::string& processor, const std::string& from) {
+    const std::string beside = from + "/preprocessor_config.json";
+    if (processor.empty() && !from.empty() && file_exists(beside)) processor = beside;
+    if (!processor.empty() && !processor.starts_with("{")) processor = read_file(processor, file_kind::config);
+  };
+  resolve_processor(model.image_processor, model.image_encoder_from);
+  resolve_processor(model.layout_processor, model.layout_encoder_from);
   if (model.image_encoder != "swin") return;
   if (model.encoder_depths.empty()) model.encoder_depths = {2, 2, 6, 2};
   const int64_t first_width = model.encoder_d_model > 0 ? model.encoder_d_model : model.d_model;
@@ -85,13 +89,14 @@ void resolve_encoder_decoder(ModelOptions& model) {
 
 void check_encoder_decoder(const ModelOptions& model) {
   if (!model.is_encoder_decoder()) return;
-  if (model.head_width == 0 && model.encoder_d_model % model.encoder_heads != 0) {
+  const bool reads_texts = !reads_images(model.type);
+  if (reads_texts && model.head_width == 0 && model.encoder_d_model % model.encoder_heads != 0) {
     user_error(
         "model.encoder_d_model = {} is not divisible by model.encoder_heads = {}; each head takes an equal share of the "
         "width: use another number of heads, or give model.head_width",
         model.encoder_d_model, model.encoder_heads);
   }
-  if (model.share_embeddings && model.encoder_d_model != model.d_model) {
+  if (reads_texts && model.share_embeddings && model.encoder_d_model != model.d_model) {
     user_error(
         "model.share_embeddings: one table cannot be {} wide for the source and {} for the target (model.encoder_d_model, "
         "model.d_model): use the same width, or share_embeddings = false",
@@ -99,7 +104,7 @@ void check_encoder_decoder(const ModelOptions& model) {
   }
   for (const auto& [key, width] :
        {std::pair{"model.d_model", model.d_model}, {"model.encoder_d_model", model.encoder_d_model}}) {
-    if (model.positions.ends_with("sinusoidal") && width % 2 != 0) {
+    if (model.positions.ends_with("sinusoidal") && width % 2 != 0 && (reads_texts || width == model.d_model)) {
       user_error("{} = {}: sinusoidal positions need an even width, for pairs of a sine and a cosine: use {}", key,
                  width, width + 1);
     }

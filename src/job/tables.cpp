@@ -7,6 +7,10 @@
 
 namespace brisk {
 
+#define BRISK_ARCHITECTURE(name, ...) void declare_##name##_options(Job& job, std::vector<Option>& all);
+#include "job/architectures.def"
+#undef BRISK_ARCHITECTURE
+
 const std::vector<ArchitectureTraits>& all_architectures() {
   static const std::vector<ArchitectureTraits> table = {
 #define BRISK_ARCHITECTURE(name, ...) ArchitectureTraits{__VA_ARGS__},

@@ -11,6 +11,9 @@
 
 namespace brisk {
 
+class Option;
+struct Job;
+
 struct ArchitectureTraits {
   std::vector<std::string> types;  // values of model.type
   bool is_encoder = false;         // its rows see the rows after them, too; ...
@@ -18,6 +21,8 @@ struct ArchitectureTraits {
       false;                  // ... or it reads one text and writes another; otherwise a decoder, which continues text
   bool reads_images = false;  // in place of texts
   bool fixed_layers = false;  // width, heads and the like are its own: a job decides how many layers, and no more
+  // Declares options of its own, and defaults of others; null: it has none.
+  void (*declare_options)(Job& job, std::vector<Option>& all) = nullptr;
 };
 
 const std::vector<ArchitectureTraits>& all_architectures();

@@ -55,7 +55,8 @@ TEST(EveryOption, OfTheModelSaysWhatAModelToStartFromMeansForIt) {
   std::map<WithSource, std::set<std::string>> keys;
   for (const Option& option : declare_job_options(job)) keys[option.source_rule].insert(option.path);
   EXPECT_EQ(keys[WithSource::leaves],
-            (std::set<std::string>{"model.allow_nonfinite", "model.from", "model.num_labels"}));
+            (std::set<std::string>{"model.allow_nonfinite", "model.decoder_from", "model.from",
+                                   "model.image_encoder_from", "model.layout_encoder_from", "model.num_labels"}));
   EXPECT_EQ(keys[WithSource::limits], (std::set<std::string>{"model.num_layers"}));
   for (const std::string& path : keys[WithSource::suggests]) EXPECT_TRUE(path.ends_with("dropout")) << path;
 }
@@ -132,6 +133,8 @@ TEST(EveryOption, AppliesToSomeJob) {
       R"({"task": "translate"})",
       R"({"task": "translate", "model": {"type": "t5"}})",
       R"({"task": "image_to_text", "model": {"type": "vision_encoder_decoder"}})",
+      R"({"task": "image_to_text", "model": {"type": "dimtda", "image_encoder_from": "nougat"},
+          "training": {"freeze_encoders": true}})",
       R"({"task": "classify", "model": {"type": "vit"}})",
       R"({"task": "classify", "model": {"type": "swin"}})",
       R"({"task": "mlm"})"};

@@ -19,6 +19,7 @@
 #include "hub/formats/safetensors.h"
 #include "hub/gguf/gguf.h"
 #include "image/image_input.h"
+#include "infer/open/model_parts.h"
 #include "infer/open/model_source.h"
 #include "infer/open/trained_model.h"
 #include "job/job.h"
@@ -41,6 +42,9 @@ class Architecture {
 
   // How its models read images, and what else their micro-batches have; nothing where they read texts.
   virtual ImageLayout image_layout(const ModelOptions& /*model*/) const { return {}; }
+
+  // Parts of a new model that begin as those of trained ones.
+  virtual std::vector<ModelPart> parts(const ModelOptions& /*model*/) const { return {}; }
 
   // Whether training can start from a model with another head or with more layers, and not from an equal one alone.
   virtual bool starts_from_part() const { return false; }

@@ -5,6 +5,7 @@
 #include "base/files/files.h"
 #include "hub/huggingface/encoder_decoder.h"
 #include "infer/architecture/architecture.h"
+#include "infer/architecture/text_decoder_options.h"
 #include "job/job_task.h"
 #include "models/encoder_decoder.h"
 
@@ -62,58 +63,19 @@ class EncoderDecoderArchitecture final : public Architecture {
   static EncoderDecoderConfig plain_config(ModelOptions model) {
     resolve_encoder_decoder(model);
     EncoderDecoderConfig config;
-    const auto stack = [&model](int64_t width, int64_t layers, int64_t heads, int64_t d_ff, int64_t longest) {
-      return EncoderDecoderConfig::Stack{.d_model = width,
-                                         .num_layers = layers,
-                                         .num_heads = heads,
-                                         .head_width = model.head_width > 0 ? model.head_width : width / heads,
-                                         .d_ff = d_ff,
-                                         .max_length = longest,
-                                         .types = model.token_types};
-    };
-    config.encoder = stack(model.encoder_d_model, model.encoder_layers, model.encoder_heads, model.encoder_d_ff,
-                           model.source_context);
-    config.decoder = stack(model.d_model, model.num_layers, model.num_heads, model.d_ff, model.context);
+    const TextDecoderConfig decoder = text_decoder_config(model);
+    config.decoder = config.encoder = decoder.sizes;
+    config.encoder.d_model = model.encoder_d_model;
+    config.encoder.num_layers = model.encoder_layers;
+    config.encoder.num_heads = model.encoder_heads;
+    config.encoder.head_width = model.head_width > 0 ? model.head_width : model.encoder_d_model / model.encoder_heads;
+    config.encoder.d_ff = model.encoder_d_ff;
+    config.encoder.max_length = model.source_context;
     config.target_vocab_size = model.vocab_size;
     config.source_vocab_size =
         model.share_embeddings || model.source_vocab_size == 0 ? model.vocab_size : model.source_vocab_size;
-    config.pre_norm = model.norm_position == "pre";
-    config.embedding_norm = model.embedding_norm;
-    config.norm = model.norm == "rmsnorm" ? NormKind::rms : NormKind::layer;
-    config.norm_epsilon = model.norm_epsilon;
-    using FeedForward = EncoderDecoderConfig::FeedForward;
-    config.feed_forward = model.activation == "relu"       ? FeedForward::relu
-                          : model.activation == "gelu"     ? FeedForward::gelu_tanh
-                          : model.activation == "gelu_erf" ? FeedForward::gelu_erf
-                          : model.activation == "swish"    ? FeedForward::silu
-                          : model.activation == "geglu"    ? FeedForward::gated_gelu
-                                                           : FeedForward::gated_silu;
-    using Positions = EncoderDecoderConfig::Positions;
-    config.positions = model.positions == "learned"                  ? Positions::learned
-                       : model.positions == "sinusoidal"             ? Positions::sinusoidal
-                       : model.positions == "interleaved_sinusoidal" ? Positions::interleaved_sinusoidal
-                       : model.positions == "relative"               ? Positions::relative
-                       : model.positions == "rotary"                 ? Positions::rotary
-                                                                     : Positions::none;
-    config.position_offset = model.position_offset;
-    config.relative_buckets = model.relative_buckets;
-    config.relative_distance = model.relative_distance;
-    config.rope_theta = model.rope_theta;
-    config.scale_embeddings = model.scale_embeddings;
-    config.scale_attention = model.scale_attention;
-    config.scale_head = model.scale_outputs;
-    config.bias = model.bias;
+    static_cast<StackOptions&>(config) = decoder.options;
     config.share_embeddings = model.share_embeddings;
-    config.tie_head = model.tie_embeddings;
-    using HeadBias = EncoderDecoderConfig::HeadBias;
-    config.head_bias = model.output_bias == "fixed"     ? HeadBias::fixed
-                       : model.output_bias == "trained" ? HeadBias::trained
-                                                        : HeadBias::none;
-    config.head_transform = model.output_transform;
-    config.first_token = model.first_token;
-    config.dropout = model.dropout;
-    config.attention_dropout = model.attention_dropout;
-    config.activation_dropout = config.is_gated() ? 0 : model.activation_dropout;
     return config;
   }
 };

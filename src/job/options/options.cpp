@@ -27,10 +27,15 @@ std::string leaf(const std::string& path) {
   return dot == std::string::npos ? path : path.substr(dot + 1);
 }
 
+std::string text_of_list(const std::vector<int64_t>& values) {
+  return values.size() == 1 ? fmt::format("{}", values.front()) : fmt::format("[{}]", fmt::join(values, ", "));
+}
+
 std::string text_of(const Option::Value& value) {
   return std::visit(
       []<typename T>(const T& inner) -> std::string {
         if constexpr (std::is_same_v<T, std::string>) return quoted(inner);
+        if constexpr (std::is_same_v<T, std::vector<int64_t>>) return text_of_list(inner);
         return fmt::format("{}", inner);
       },
       value);
@@ -263,9 +268,7 @@ std::string Option::value_text() const {
       for (const std::string& value : *values) words.push_back(quoted(value));
       return fmt::format("[{}]", fmt::join(words, ", "));
     }
-    std::string operator()(std::vector<int64_t>* values) const {
-      return values->size() == 1 ? fmt::format("{}", values->front()) : fmt::format("[{}]", fmt::join(*values, ", "));
-    }
+    std::string operator()(std::vector<int64_t>* values) const { return text_of_list(*values); }
     std::string operator()(NamedNumbers* value) const {
       if (!value->word.empty()) return brisk::quoted(value->word);
       std::vector<std::string> entries;

@@ -70,7 +70,7 @@ class Option {
  public:
   using Field = std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*, std::vector<int64_t>*,
                              NamedNumbers*, std::shared_ptr<OptionItems>>;
-  using Value = std::variant<bool, int64_t, double, std::string>;
+  using Value = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
 
   template <typename T>
   Option(std::string path, T& field, std::string help, OnResume on_resume)

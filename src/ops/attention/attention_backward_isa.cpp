@@ -27,29 +27,6 @@ struct BackwardScratch {
   int64_t bytes;
 };
 
-// Scores and dy . v of one row become what multiplies dy in dv (kept probabilities) and q in dk (the scores' gradient).
-void differentiate_row(float* scores, float* dscores, int64_t limit, int64_t zero_to, const RowDropout& dropout,
-                       float dropout_scale, int64_t block, float log_sum_exp, float dy_dot_y) {
-  const Vec shift = set1(log_sum_exp), mean = set1(dy_dot_y), scale = set1(dropout_scale);
-  if (dropout.active) {
-    for_columns(limit, [&](int64_t j, int64_t lanes) BRISK_INLINE {
-      const Vec p = first_lanes(exp(load(scores + j) - shift), lanes);
-      store(dscores + j, first_lanes(p * (dropout.keep(load(dscores + j) * scale, block + j) - mean), lanes));
-      store(scores + j, dropout.keep(p * scale, block + j));
-    });
-  } else {
-    for_columns(limit, [&](int64_t j, int64_t lanes) BRISK_INLINE {
-      const Vec p = first_lanes(exp(load(scores + j) - shift), lanes);
-      store(dscores + j, first_lanes(p * (load(dscores + j) - mean), lanes));
-      store(scores + j, p);
-    });
-  }
-  for (int64_t j = round_up(limit, kLanes); j < zero_to; j += kLanes) {
-    store(scores + j, zero());
-    store(dscores + j, zero());
-  }
-}
-
 // Adds the gradients of a query's scores, of key `block` and those after it, to its sequence's part of the bias's.
 void add_bias_gradient(const AttentionBackward& op, const Head& head, const BiasPart& part, int64_t query_head,
                        int64_t query, int64_t block, int64_t keys, const float* dscores) {
@@ -57,15 +34,6 @@ void add_bias_gradient(const AttentionBackward& op, const Head& head, const Bias
       op.dbias_parts.f32() + query_head * op.dbias_parts.stride + part.middle + block - (head.position + query);
   for_columns(keys, [&](int64_t j, int64_t lanes)
                         BRISK_INLINE { store(sums + j, load(sums + j, lanes) + load(dscores + j), lanes); });
-}
-
-float dot_row(const float* a, const Tensor& t, int64_t row, int64_t col, int64_t width) {
-  Vec sum = zero();
-  with_element(t.type, [&](auto of_t) {
-    const auto* b = t.as<decltype(of_t)>() + row * t.stride + col;
-    for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE { sum = fma(load(a + c), load(b + c, lanes), sum); });
-  });
-  return reduce_add(sum);
 }
 
 void backward_tile(const AttentionBackward& op, const Head& head, const BiasPart& part, const Tile& tile, int64_t g,

@@ -17,7 +17,6 @@ constexpr int64_t kKeys = 128;         // of a block
 constexpr int64_t kQueries = 128;      // of a block, backward
 constexpr int64_t kStripesAtOnce = 4;
 constexpr float kLog2E = 1.44269504f, kLn2 = 0.693147181f;
-constexpr float kLowest = -3.0e38f;
 
 // Up to 32 queries against one block of keys.
 struct Stripe {

@@ -1,8 +1,5 @@
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
-#include <memory>
-#include <new>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -11,6 +8,7 @@
 #include "base/runtime.h"
 #include "ops/attention/attention_kernels.h"
 #include "ops/cpu/cpu_workspace.h"
+#include "ops/cpu/thread_scratch.h"
 
 namespace brisk::cpu {
 
@@ -84,30 +82,12 @@ const std::vector<CostedTask>& tasks_of(const AttentionForward& op, int64_t head
   return tasks;
 }
 
-// A thread's scratch, kept for the next call.
-void* scratch_of_thread(int64_t bytes) {
-  struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-  };
-  thread_local std::unique_ptr<void, Free> memory;
-  thread_local int64_t size = 0;
-  if (size < bytes) {
-    constexpr int64_t kPage = 4096;
-    const int64_t pages = (bytes + kPage - 1) / kPage * kPage;
-    size = 0;
-    memory.reset(std::aligned_alloc(kPage, static_cast<size_t>(pages)));
-    if (memory == nullptr) throw std::bad_alloc();
-    size = pages;
-  }
-  return memory.get();
-}
-
 template <typename Run>
 void run_tasks(const std::vector<CostedTask>& tasks, int64_t scratch_bytes, const Run& run) {
   std::atomic<size_t> unclaimed{0};
   const size_t held_back = 2 * static_cast<size_t>(thread_pool().size());
   const auto work = [&](int) {
-    void* scratch = scratch_of_thread(scratch_bytes);
+    void* scratch = thread_scratch(scratch_bytes);
     for (size_t t = unclaimed++; t < tasks.size();) {
       // Claimed one ahead, so that its rows can be fetched early, except near the end, where another thread may be
       // idle.

@@ -6,7 +6,6 @@ namespace {
 
 // Fewer queries than this do not repay the packing of the keys: generation, one query against a cache.
 constexpr int64_t kFewQueries = 4;
-constexpr float kLowest = -3.0e38f;
 
 struct ForwardScratch {
   ForwardScratch(const Head& head, void* memory) {
@@ -28,28 +27,6 @@ struct ForwardScratch {
   float *largest, *total;                     // [group, queries]: of the scores, of their powers
   int64_t bytes;
 };
-
-// Scores of one row become powers e^(score - largest); the maximum and the sum of powers so far move on. Returns what
-// the row's sums so far must be multiplied by.
-float soften_row(float* scores, int64_t limit, int64_t zero_to, const RowDropout& dropout, int64_t block,
-                 float& largest, float& total) {
-  Vec highest = set1(kLowest);
-  for_columns(limit, [&](int64_t j, int64_t lanes)
-                         BRISK_INLINE { highest = max(highest, first_lanes(load(scores + j), lanes, set1(kLowest))); });
-  const float before = largest;
-  largest = std::max(before, reduce_max(highest));
-  Vec sum = zero();
-  const Vec shift = set1(largest);
-  for_columns(limit, [&](int64_t j, int64_t lanes) BRISK_INLINE {
-    const Vec power = first_lanes(exp(load(scores + j) - shift), lanes);
-    sum = sum + power;
-    store(scores + j, dropout.active ? dropout.keep(power, block + j) : power);
-  });
-  for (int64_t j = round_up(limit, kLanes); j < zero_to; j += kLanes) store(scores + j, zero());
-  const float correction = before == largest ? 1.0f : __builtin_expf(before - largest);
-  total = total * correction + reduce_add(sum);
-  return correction;
-}
 
 void forward_tile(const AttentionForward& op, const Head& head, const Tile& tile, int64_t g,
                   const ForwardScratch& scratch) {

@@ -8,6 +8,7 @@
 #include "base/rounding.h"
 #include "ops/attention/attention_kernels.h"
 #include "ops/attention/attention_product_simd.h"
+#include "ops/attention/attention_row_simd.h"
 
 namespace brisk::BRISK_ISA {
 
@@ -74,21 +75,6 @@ struct Tile {
   int64_t limit0, growth;
 };
 
-// Draws of one row of one head.
-struct RowDropout {
-  RowDropout(const AttentionForward& op, int64_t head, int64_t row)
-      : active(op.dropout.active()), threshold(op.dropout.threshold()) {
-    if (!active) return;
-    row_key = attention_dropout(op.dropout, head).row_key(op.queries, row);
-  }
-  // x where key j is kept, 0 where it is dropped; scaling is the caller's
-  Vec keep(Vec x, int64_t key) const {
-    return keep_at_least(dropout_bits(row_key, static_cast<uint32_t>(key)), int_set1(threshold), x);
-  }
-  bool active;
-  uint32_t threshold, row_key = 0;
-};
-
 // Adds the bias of key `block` and those after it to the scores of the task's query `query`.
 inline void add_bias(const AttentionForward& op, const Head& head, int64_t query_head, int64_t query, int64_t block,
                      int64_t keys, float* scores) {
@@ -128,18 +114,6 @@ class ReadAhead {
   Part parts_[kMost];
   int count_ = 0, part_ = 0;
   int64_t steps_, rows_ = 0;
-};
-
-// Hands out pieces of the scratch, each aligned to 64 bytes; without memory it only counts.
-struct Scratch {
-  float* take(int64_t floats) {
-    float* piece = memory == nullptr ? nullptr : static_cast<float*>(memory) + used;
-    used += round_up(floats, 16);
-    return piece;
-  }
-  int64_t bytes() const { return used * static_cast<int64_t>(sizeof(float)); }
-  void* memory;
-  int64_t used = 0;
 };
 
 // scores[i][j] = a_i . (panels' row j) for what each group of rows sees, rounded up to whole vectors.

@@ -9,6 +9,9 @@
 // column = number of the key within its region.
 #pragma once
 
+#include <math.h>
+
+#include "base/host_device.h"
 #include "ops/attention/attention.h"
 #include "ops/dropout.h"
 #include "ops/grid_attention/grid_windows.h"
@@ -21,7 +24,7 @@ struct GridAttentionShape {
   GridWindows windows;
   int64_t heads = 1;        // H
   int64_t head_width = 64;  // K
-  float scale() const { return 1.0f / __builtin_sqrtf(static_cast<float>(head_width)); }
+  [[gnu::always_inline]] BRISK_HOST_DEVICE float scale() const { return 1.0f / sqrtf(static_cast<float>(head_width)); }
 };
 
 struct GridAttentionForward {

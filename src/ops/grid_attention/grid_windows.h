@@ -24,6 +24,7 @@ struct GridRegion {
   int32_t place_row = 0, place_col = 0;
 };
 
+// Always inlined: kernels of several instruction sets use it (ops/cpu/by_isa.h).
 struct GridWindows {
   int32_t height = 1, width = 1;                // of the grid
   int32_t window_height = 1, window_width = 1;  // divide these
@@ -39,33 +40,45 @@ struct GridWindows {
     return {static_cast<int32_t>(height), static_cast<int32_t>(width), side, side, static_cast<int32_t>(shift), false};
   }
 
-  BRISK_HOST_DEVICE int32_t before() const { return class_row ? 1 : 0; }
-  BRISK_HOST_DEVICE int32_t rows() const { return height * width + before(); }                  // of a sequence
-  BRISK_HOST_DEVICE int32_t places() const { return window_height * window_width + before(); }  // P: of a window
-  BRISK_HOST_DEVICE int32_t down() const { return height / window_height + (shift > 0 ? 1 : 0); }
-  BRISK_HOST_DEVICE int32_t across() const { return width / window_width + (shift > 0 ? 1 : 0); }
-  BRISK_HOST_DEVICE int32_t regions() const { return down() * across(); }  // of a sequence
+  [[gnu::always_inline]] BRISK_HOST_DEVICE int32_t before() const { return class_row ? 1 : 0; }
+  [[gnu::always_inline]] BRISK_HOST_DEVICE int32_t rows() const { return height * width + before(); }  // of a sequence
+  [[gnu::always_inline]] BRISK_HOST_DEVICE int32_t places() const {
+    return window_height * window_width + before();
+  }  // P: of a window
+  [[gnu::always_inline]] BRISK_HOST_DEVICE int32_t down() const { return height / window_height + (shift > 0 ? 1 : 0); }
+  [[gnu::always_inline]] BRISK_HOST_DEVICE int32_t across() const { return width / window_width + (shift > 0 ? 1 : 0); }
+  [[gnu::always_inline]] BRISK_HOST_DEVICE int32_t regions() const { return down() * across(); }  // of a sequence
 
-  BRISK_HOST_DEVICE GridRegion region(int32_t number) const {
+  [[gnu::always_inline]] BRISK_HOST_DEVICE GridRegion region(int32_t number) const {
     GridRegion region;
     band(number / across(), height, window_height, region.row, region.rows, region.place_row);
     band(number % across(), width, window_width, region.col, region.cols, region.place_col);
     return region;
   }
-  BRISK_HOST_DEVICE int32_t rows_of(const GridRegion& region) const { return region.rows * region.cols + before(); }
+  [[gnu::always_inline]] BRISK_HOST_DEVICE int32_t rows_of(const GridRegion& region) const {
+    return region.rows * region.cols + before();
+  }
   // Of the region's row `index`: its row within the sequence, and its place.
-  BRISK_HOST_DEVICE int32_t row_of(const GridRegion& region, int32_t index) const {
+  [[gnu::always_inline]] BRISK_HOST_DEVICE int32_t row_of(const GridRegion& region, int32_t index) const {
     if (index < before()) return 0;
     const int32_t at = index - before();
     return before() + (region.row + at / region.cols) * width + region.col + at % region.cols;
   }
-  BRISK_HOST_DEVICE int32_t place_of(const GridRegion& region, int32_t index) const {
+  [[gnu::always_inline]] BRISK_HOST_DEVICE int32_t place_of(const GridRegion& region, int32_t index) const {
     if (index < before()) return 0;
     const int32_t at = index - before();
     return before() + (region.place_row + at / region.cols) * window_width + region.place_col + at % region.cols;
   }
+  // The region's row that has a place; -1: none.
+  [[gnu::always_inline]] BRISK_HOST_DEVICE int32_t index_of(const GridRegion& region, int32_t place) const {
+    if (place < before()) return 0;
+    const int32_t at = place - before();
+    const int32_t y = at / window_width - region.place_row, x = at % window_width - region.place_col;
+    const bool inside = y >= 0 && y < region.rows && x >= 0 && x < region.cols;
+    return inside ? before() + y * region.cols + x : -1;
+  }
   // The region that a row of a sequence is in; the class row is in the first.
-  BRISK_HOST_DEVICE int32_t region_at(int32_t row) const {
+  [[gnu::always_inline]] BRISK_HOST_DEVICE int32_t region_at(int32_t row) const {
     const int32_t at = row < before() ? 0 : row - before();
     const int32_t y = at / width, x = at % width;
     return band_at(y, window_height) * across() + band_at(x, window_width);
@@ -73,15 +86,15 @@ struct GridWindows {
 
  private:
   // Along one axis.
-  BRISK_HOST_DEVICE void band(int32_t number, int32_t size, int32_t window, int32_t& begin, int32_t& count,
-                              int32_t& place) const {
+  [[gnu::always_inline]] BRISK_HOST_DEVICE void band(int32_t number, int32_t size, int32_t window, int32_t& begin,
+                                                     int32_t& count, int32_t& place) const {
     const int32_t first = shift > 0 ? shift - window : 0;  // where the first window would begin
     const int32_t from = first + number * window, to = from + window;
     begin = from < 0 ? 0 : from;
     count = (to > size ? size : to) - begin;
     place = begin - from;
   }
-  BRISK_HOST_DEVICE int32_t band_at(int32_t at, int32_t window) const {
+  [[gnu::always_inline]] BRISK_HOST_DEVICE int32_t band_at(int32_t at, int32_t window) const {
     return shift > 0 ? (at + window - shift) / window : at / window;
   }
 };

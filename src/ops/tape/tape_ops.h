@@ -12,6 +12,7 @@
 #include "ops/activation/activation.h"
 #include "ops/attention/attention.h"
 #include "ops/grid_attention/grid_attention.h"
+#include "ops/grid_attention/window_bias.h"
 #include "ops/norm/norm.h"
 #include "ops/pixels/pixel_rows.h"
 #include "tensor/tape.h"

@@ -23,7 +23,9 @@
 #include "checkpoint/warm_start.h"
 #include "comm/communicator.h"
 #include "comm/nccl.h"
+#include "infer/architecture/architecture.h"
 #include "infer/device_choice.h"
+#include "infer/open/model_parts.h"
 #include "infer/open/model_source.h"
 #include "job/job_options.h"
 #include "job/tables.h"
@@ -258,11 +260,17 @@ class Starter {
         if (source.target_tokenizer) request.model_target_tokenizer = source.target_tokenizer();
       }
       request.model_labels = source.labels;
+    } else if (!plan_.job.model.decoder_from.empty() && plan_.job.data.tokenizer.empty()) {
+      const ModelSource source = open_model_source(plan_.job.model.decoder_from);
+      request.model_tokenizer = source.target_tokenizer ? source.target_tokenizer() : source.tokenizer();
     }
     plan_.data = task_->prepare(plan_.job, std::move(request));
     // A run without one would be resumed on any other data, without a word.
     BRISK_CHECK(!plan_.data.fingerprint.empty(), "task {} sets no TaskData::fingerprint", plan_.job.task);
     plan_.job = with_found(std::move(plan_.job), plan_.data.found);
+    if (!plan_.request.resume && plan_.job.model.from.empty()) {
+      check_model_parts(architecture_of(plan_.job.model).parts(plan_.job.model), training_config(plan_.job));
+    }
     for (const std::string& note : plan_.data.notes) say("{}", note);
     for (const std::string& warning : plan_.data.warnings) warn("{}", warning);
     for (const std::string& warning : plan_.data.warnings_of_all) {
@@ -618,6 +626,9 @@ CheckpointState begin_run(const Job& job, Engine& engine) {
   state.seed = static_cast<uint64_t>(job.training.seed);
   if (job.model.from.empty()) {
     engine.initialise(state.seed);
+    const std::vector<ModelPart> parts = architecture_of(job.model).parts(job.model);
+    for (const std::string& line : load_model_parts(parts, engine.parameters(), nonfinite_of(job))) say("{}", line);
+    if (!parts.empty()) engine.parameters_changed();
     return state;
   }
   initialise_what_may_be_missing(engine.parameters(), state.seed);

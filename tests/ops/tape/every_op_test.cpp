@@ -21,7 +21,8 @@ using testing::Ragged;
 
 constexpr int64_t kVocabulary = 7, kWidth = 12, kHeads = 2, kHeadWidth = 6;
 
-// What a case is recorded with: x is [N, kWidth] of row set 0. Row set 1 has two rows of each sequence of set 0.
+// What a case is recorded with: x is [N, kWidth] of row set 0. Row set 1 has two rows of each sequence of set 0, row set 2 a
+// grid of 6 x 6 rows for each, row set 3 a quarter of that, and row set 4 one row.
 class Recorder {
  public:
   Recorder(Tape& tape, ParameterStore& store) : tape(tape), x(embedding(tape, 0, weight(store, "x"))), store_(store) {}
@@ -73,6 +74,14 @@ Value attention_with_bias(Recorder& r, bool causal) {
   const Value bias = relative_bias(r.tape, r.table("relative", 8, kHeads), {.distance = 5, .causal = causal}, 16);
   const Value first = self_attention(r.tape, r.numbers("qkv", 0, 3 * kWidth), shape, 0, bias);
   return add(r.tape, first, self_attention(r.tape, r.numbers("other", 0, 3 * kWidth), shape, 0, bias));
+}
+
+// Two that read one bias, as the layers of a stage do not, and those of a BEiT may.
+Value attention_in_windows(Recorder& r, const GridWindows& windows, int64_t heads, int64_t width) {
+  const Value bias = window_bias(r.tape, r.table("places", window_bias_rows(windows), heads), windows);
+  const GridAttentionShape shape{.windows = windows, .heads = heads, .head_width = width};
+  const Value first = grid_attention(r.tape, r.numbers("qkv", 2, 3 * heads * width), shape, bias, 0);
+  return add(r.tape, first, grid_attention(r.tape, r.numbers("other", 2, 3 * heads * width), shape, bias, 0));
 }
 
 AttentionShape attention_shape(int64_t kv_heads, bool causal) { return {kHeads, kv_heads, kHeadWidth, 0.4f, causal}; }
@@ -142,6 +151,23 @@ const std::vector<OpCase>& every_op() {
          return cross_attention(r.tape, r.numbers("q", 1), r.numbers("kv", 0, 2 * kWidth),
                                 attention_shape(kHeads, false), 0);
        }},
+      {"grid_attention_in_windows",
+       [](Recorder& r) { return attention_in_windows(r, GridWindows::of(6, 6, 3, 0), 2, 4); }},
+      {"grid_attention_in_shifted_windows",
+       [](Recorder& r) { return attention_in_windows(r, GridWindows::of(6, 6, 3, 2), 1, 5); }},
+      {"grid_attention_of_oblong_windows",
+       [](Recorder& r) {
+         return attention_in_windows(r, {.height = 9, .width = 4, .window_height = 9, .window_width = 2}, 1, 4);
+       }},
+      {"grid_attention_with_a_class_row",
+       [](Recorder& r) { return attention_in_windows(r, GridWindows::whole(5, 7, true), 1, 4); }},
+      {"grid_attention_without_a_bias",
+       [](Recorder& r) {
+         return grid_attention(r.tape, r.numbers("qkv", 2, 24), {GridWindows::of(6, 6, 2, 1), 2, 4}, {}, 0);
+       }},
+      {"merge_grid", [](Recorder& r) { return merge_grid(r.tape, r.numbers("h", 2, 3), 3, 6, 6); }},
+      {"mean_rows", [](Recorder& r) { return mean_rows(r.tape, r.x, 4, 0); }},
+      {"mean_rows_without_the_first", [](Recorder& r) { return mean_rows(r.tape, r.x, 4, 1); }},
       {"add", [](Recorder& r) { return add(r.tape, r.x, r.numbers("y", 0)); }},
       {"add_to_groups", [](Recorder& r) { return add(r.tape, r.x, r.numbers("y", 0, 3)); }},
       {"add_a_parameter", [](Recorder& r) { return add(r.tape, r.x, r.parameter("vector", 1)); }},
@@ -173,7 +199,8 @@ const std::vector<OpCase>& every_op() {
 
 class OneOp {
  public:
-  OneOp(const OpCase& op, Backend backend) : tape_({.rows = {{32, 8, 16}, {16, 8, 2}}}) {
+  OneOp(const OpCase& op, Backend backend)
+      : tape_({.rows = {{32, 8, 16}, {16, 8, 2}, {180, 5, 36}, {45, 5, 9}, {5, 5, 1}}}) {
     Recorder recorder(tape_, store_);
     const Value y = op.record(recorder);
     loss_ = linear_cross_entropy(tape_, y, recorder.parameter("head", kVocabulary, tape_.spec(y).cols),
@@ -184,6 +211,9 @@ class OneOp {
     program_->allocate(cpu_device());
     fill(0, rows_.view());
     fill(1, picked_.view());
+    fill(2, grid_.view());
+    fill(3, quarter_.view());
+    fill(4, each_.view());
     batch_.sets[1].source = source_.data();
     batch_.loss_scale = 0.1f;
   }
@@ -214,15 +244,16 @@ class OneOp {
     if (set == 0) batch_.sets[set].types = types_.data();
   }
 
-  const Ragged rows_{{5, 1, 7, 3}}, picked_{{2, 2, 2, 2}};
+  const Ragged rows_{{5, 1, 7, 3}}, picked_{{2, 2, 2, 2}}, grid_{{36, 36, 36, 36}}, quarter_{{9, 9, 9, 9}},
+      each_{{1, 1, 1, 1}};
   const std::vector<int32_t> source_ = {0, 3, 5, 5, 6, 12, 14, 13};  // of each sequence two rows, of one the same twice
   const std::vector<int32_t> types_ = {0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 1, 0, 0, 1, 1};
-  std::vector<int32_t> tokens_[2], targets_[2];
+  std::vector<int32_t> tokens_[5], targets_[5];
   ParameterStore store_;
   Tape tape_;
   LossValues loss_;
   std::unique_ptr<Program> program_;
-  DeviceBatch batch_{.sets = std::vector<DeviceBatch::Set>(2)};
+  DeviceBatch batch_{.sets = std::vector<DeviceBatch::Set>(5)};
 };
 
 class EveryOp : public ::testing::TestWithParam<OpCase> {};

@@ -1,0 +1,62 @@
+// An image encoder and a decoder of text (models/vision_encoder_decoder.h); Hugging Face folders.
+#include <fmt/format.h>
+
+#include "infer/architecture/architecture.h"
+#include "infer/architecture/image_encoder_options.h"
+#include "infer/architecture/text_decoder_options.h"
+#include "job/job_task.h"
+#include "models/vision_encoder_decoder.h"
+
+namespace brisk {
+
+namespace {
+
+class VisionEncoderDecoderArchitecture final : public Architecture {
+ public:
+  ModelConfig training_config(const Job& job) const override {
+    VisionEncoderDecoderConfig config = plain_config(job.model);
+    if (job.training.freeze_encoders) config.encoder.frozen = config.encoder.layers();
+    return config;
+  }
+  ModelConfig inference_config(const Job& job,
+                               const std::function<bool(std::string_view)>& /*is_saved*/) const override {
+    return plain_config(job.model);
+  }
+  ImageLayout image_layout(const ModelOptions& model) const override { return plain_config(model).image_layout(); }
+
+  std::vector<ModelPart> parts(const ModelOptions& model) const override {
+    std::vector<ModelPart> parts;
+    if (!model.image_encoder_from.empty()) {
+      parts.push_back(image_encoder_part("model.image_encoder_from", model.image_encoder_from, "encoder."));
+    }
+    if (!model.decoder_from.empty()) parts.push_back(text_decoder_part("model.decoder_from", model.decoder_from));
+    return parts;
+  }
+
+  std::string describe(const Job& job) const override {
+    const ModelOptions& model = job.model;
+    const VisionEncoderDecoderConfig config = plain_config(model);
+    return fmt::format(
+        "{} that reads images of {} x {} ({} layers, {} wide, {} rows); decoder: {}-norm {}, {}, {} "
+        "positions, dropout {:g}, of attention {:g}",
+        model.image_encoder, config.encoder.image.height, config.encoder.image.width, config.encoder.layers(),
+        config.encoder.width(), config.encoder.rows(), model.norm_position, model.norm, model.activation,
+        model.positions, config.decoder.options.dropout, config.decoder.options.attention_dropout);
+  }
+
+ private:
+  static VisionEncoderDecoderConfig plain_config(ModelOptions model) {
+    resolve_image_encoder(model);
+    resolve_encoder_decoder(model);
+    return {.encoder = image_encoder_config(model), .decoder = text_decoder_config(model)};
+  }
+};
+
+}  // namespace
+
+const Architecture& vision_encoder_decoder_architecture() {
+  static const VisionEncoderDecoderArchitecture architecture;
+  return architecture;
+}
+
+}  // namespace brisk
