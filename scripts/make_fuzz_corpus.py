@@ -489,7 +489,29 @@ def make_markdown_pages():
                                        "\\(", "\\)", "\\[", "\\]", "<bos>", " * * ", "\u3000"])
 
 
+def make_images():
+    golden = json.loads((ROOT / "tests/image/golden/images.json").read_text())
+    for file in golden["files"]:
+        write("image", file["name"], base64.b64decode(file["file"]))
+    configs = {case["config"]["image_processor_type"]: case["config"] for case in golden["processed"]}
+    for name, config in configs.items():
+        write("preprocessor_config", name, compact(config))
+    write("preprocessor_config", "old", '{"feature_extractor_type": "ViTFeatureExtractor", "size": 8, "rescale_factor": 0.0078, '
+          '"image_mean": 0.5, "image_std": [1, 2, 0.3], "do_rescale": false, "crop_pct": null}')
+    write_dictionary("preprocessor_config", ['"shortest_edge"', '"longest_edge"', '"do_', '"crop_size"', "1e400", "-1", "16384",
+                                             *(f'"{key}"' for config in configs.values() for key in config)])
+    write_dictionary("image", ["IHDR", "PLTE", "IDAT", "IEND", "tRNS", "iCCP", "gAMA", "P2\n", "P3\n", "P5\n", "65535\n", "# x\n",
+                               b"\xff\xd8", b"\xff\xc0", b"\xff\xc2", b"\xff\xc4", b"\xff\xda", b"\xff\xdb", b"\xff\xdd",
+                               b"\xff\xee\0\x0eAdobe", b"\xff\xd9", "RIFF", "WEBPVP8 ", "WEBPVP8L", "VP8X", "ANIM", b"\xff\xff\xff\xff"])
+    write("image_table", "split", 'split train\n{"train_name_list": ["a", "b.png"], "valid_name_list": ["c"], "test_name_list": []}')
+    write("image_table", "short_split", 'split validation\n{"train": ["a"], "validation": ["c"]}')
+    write("image_table", "texts", 'csv texts\nimage,caption\na.png,"a ""cat"""\nb.png,two\n')
+    write("image_table", "no_header", "tsv texts\na.png\tone\nb.jpg\ttwo\n")
+    write("image_table", "labels", 'jsonl labels file kind\n{"file": "a.png", "kind": "cat"}\n{"file": "b.png", "kind": 3}\n')
+
+
 if __name__ == "__main__":
+    make_images()
     make_jsons()
     make_run_folders()
     make_jobs()

@@ -122,6 +122,9 @@ int64_t shuffled_index(uint64_t seed, int64_t epoch, int64_t index, int64_t coun
   return static_cast<int64_t>(place);
 }
 
+// Whose files are read while the steps before are built, and those before them computed.
+constexpr int64_t kStepsPrefetched = 2;
+
 struct Loader::State {
   std::shared_ptr<const Sequences> sequences;
   LoaderOptions options;
@@ -139,7 +142,8 @@ struct Loader::State {
   std::mutex mutex;
   std::condition_variable slot_free, slot_ready;
   std::vector<Slot> slots;
-  int64_t claimed = 0;  // steps that a worker has begun
+  int64_t claimed = 0;     // steps that a worker has begun
+  int64_t prefetched = 0;  // steps whose sequences were prefetched
   bool quit = false;
   std::vector<std::thread> workers;
 
@@ -163,6 +167,30 @@ struct Loader::State {
     return batch;
   }
 
+  // The sequences of a step that this process computes.
+  std::vector<int64_t> own_sequences(int64_t number) const {
+    std::vector<int64_t> step = numbers_of_step(*order, options.sequences_per_step, cursor_of(number));
+    if (options.share.parts == 1) return step;
+    std::vector<int64_t> own;
+    const auto parts = divide_into_parts(lengths_of(*sequences, step), options.share.parts);
+    for (int64_t part = options.share.first; part < options.share.first + options.share.count; ++part) {
+      for (const int32_t place : parts[static_cast<size_t>(part)]) own.push_back(step[static_cast<size_t>(place)]);
+    }
+    return own;
+  }
+
+  // The steps to prefetch when this one is begun, taken once.
+  std::pair<int64_t, int64_t> take_prefetch(int64_t number) {
+    if (!sequences->has_prefetch()) return {0, 0};
+    const int64_t begin = std::max(prefetched, number);
+    prefetched = std::max(prefetched, number + 1 + kStepsPrefetched);
+    return {begin, prefetched};
+  }
+
+  void prefetch(std::pair<int64_t, int64_t> steps) const {
+    for (int64_t number = steps.first; number < steps.second; ++number) sequences->prefetch(own_sequences(number));
+  }
+
   void pack_parts(const std::vector<int64_t>& step, StepBatch& batch) const {
     const StepShare& share = options.share;
     const auto parts = divide_into_parts(lengths_of(*sequences, step), share.parts);
@@ -183,10 +211,12 @@ struct Loader::State {
       slot_free.wait(lock, [&] { return quit || claimed < delivered + ahead; });
       if (quit) return;
       const int64_t number = claimed++;
+      const std::pair<int64_t, int64_t> ahead_of_it = take_prefetch(number);
       lock.unlock();
       StepBatch batch;
       std::exception_ptr exception;
       try {
+        prefetch(ahead_of_it);
         batch = build(number);
       } catch (...) {
         exception = std::current_exception();
@@ -261,6 +291,7 @@ Loader::~Loader() { state_->stop(); }
 StepBatch Loader::next() {
   State& state = *state_;
   if (state.workers.empty()) {
+    state.prefetch(state.take_prefetch(state.delivered));
     StepBatch batch = state.build(state.delivered);
     ++state.delivered;
     return batch;

@@ -200,8 +200,17 @@ bool EvaluationPacker::fits(const MicroBatch& batch) const {
   return fits;
 }
 
+void EvaluationPacker::prefetch() {
+  constexpr int64_t kAhead = 64;
+  std::vector<int64_t> soon;
+  for (prefetched_ = std::max(prefetched_, at_); prefetched_ < std::min(limits_.count, at_ + kAhead); ++prefetched_)
+    soon.push_back(prefetched_);
+  sequences_.prefetch(soon);
+}
+
 bool EvaluationPacker::next(MicroBatch& batch) {
   if (at_ == limits_.count) return false;
+  if (sequences_.has_prefetch()) prefetch();
   batch.sets.resize(std::max(batch.sets.size(), limits_.rows.size()));
   batch.clear();
   for (; at_ < limits_.count && fits(batch); ++at_) sequences_.append(at_, 0, static_cast<int32_t>(at_), batch);

@@ -68,10 +68,11 @@ class EvaluationPacker {
 
  private:
   bool fits(const MicroBatch& batch) const;  // the next sequence, besides what is there
+  void prefetch();
 
   const Sequences& sequences_;
   Limits limits_;
-  int64_t at_ = 0;
+  int64_t at_ = 0, prefetched_ = 0;
 };
 
 }  // namespace brisk

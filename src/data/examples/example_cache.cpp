@@ -84,7 +84,8 @@ std::string places_text(const InputTable& table, const MissingRows& missing) {
 
 std::string missing_text(const InputTable& table, const MissingRows& missing) {
   std::vector<std::string> kinds;
-  if (missing.without_text > 0) kinds.push_back(fmt::format("{} without text", missing.without_text));
+  const char* text = table.options().images ? table.has_pairs() ? "an image or text" : "an image" : "text";
+  if (missing.without_text > 0) kinds.push_back(fmt::format("{} without {}", missing.without_text, text));
   if (missing.without_label > 0) kinds.push_back(fmt::format("{} without a label", missing.without_label));
   return fmt::format("{} of {} rows ({}): {}", missing.count(), missing.rows, fmt::join(kinds, ", "),
                      places_text(table, missing));
@@ -221,12 +222,12 @@ class ExampleFileBuilder {
       }
       std::string columns = table_.options().option("text_field");
       if (table_.has_labels()) columns += " and " + table_.options().option("label_field");
-      if (table_.options().translations) columns += " and " + table_.options().option("pair_field");
+      if (table_.options().needs_pairs()) columns += " and " + table_.options().option("pair_field");
       const std::string prefix = table_.files().size() > 1 ? "" : paths + ": ";
       user_error("{}{}; more than 10 % of the rows cannot be skipped; fix them, or set {} to other columns than {}",
                  prefix, missing_text(table_, missing_), columns,
                  table_.has_labels() ? format_message("\"{}\" and \"{}\"", table_.text_column(), table_.label_column())
-                 : table_.options().translations
+                 : table_.options().needs_pairs()
                      ? format_message("\"{}\" and \"{}\"", table_.text_column(), table_.pair_column())
                      : in_quotes(table_.text_column()));
     }

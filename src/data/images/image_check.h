@@ -27,7 +27,8 @@ struct ImageCheck {
   uint64_t fingerprint = 0;
 };
 
-ImageCheck check_images(std::span<const std::string> paths, BrokenImages rule, const std::string& cache_directory);
+ImageCheck check_images(std::span<const std::string> paths, BrokenImages rule, const std::string& cache_directory,
+                        const TokenizeProgress& progress = {});
 
 // `rows` without those whose image is broken: numbers of rows of rows.examples.data().
 ImageRows without_images(const ImageRows& rows, std::span<const int64_t> broken);

@@ -101,6 +101,8 @@ TableKind table_kind_of(const std::string& path, bool plain_text) {
 std::string TableOptions::option(std::string_view name) const {
   if (translations && name == "text_field") name = "source_field";
   if (translations && name == "pair_field") name = "target_field";
+  if (images && (name == "text_field" || name == "pair_field"))
+    name = name == "text_field" ? "image_field" : "text_field";
   return of_job ? fmt::format("data.{}", name) : option_name(name);
 }
 
@@ -143,7 +145,8 @@ InputTable::InputTable(TableOptions options) : options_(std::move(options)) {
   SkippedFiles skipped;
   const FileChoice tables = {is_table_file, ".csv, .tsv or .jsonl"};
   const FileChoice texts = {is_table_or_text, ".csv, .tsv, .jsonl or .txt"};
-  const std::vector<std::string> paths = expand_paths(options_.paths, &skipped, options_.labelled ? tables : texts);
+  const std::vector<std::string> paths =
+      expand_paths(options_.paths, &skipped, options_.labelled || options_.images ? tables : texts);
   std::string note;
   for (const std::string& path : paths) {
     if (options_.translations && !is_table_file(path)) {
@@ -151,7 +154,7 @@ InputTable::InputTable(TableOptions options) : options_(std::move(options)) {
           "{}: no table (.csv, .tsv, .jsonl); if it has a text on each line, name the file with their translations, too: {}",
           path, options_.of_job ? "{\"source\": FILE, \"target\": FILE}" : option_name("target") + " FILE");
     }
-    table_kind_of(path, !options_.labelled);
+    table_kind_of(path, !options_.labelled && !options_.images);
     unchanged_.add(path);
     const int64_t size = file_size(path);
     const auto reader = open_byte_reader(path);
@@ -165,7 +168,7 @@ InputTable::InputTable(TableOptions options) : options_(std::move(options)) {
       continue;
     }
     TableFile file = find_columns(path, beginning, whole, options_, files_.empty() ? nullptr : &files_.front(), note);
-    if (files_.empty()) notes_.push_back(note);
+    if (files_.empty()) notes_ = options_.notes.empty() ? std::vector{note} : options_.notes;
     file.bytes = size;
     bytes_ += size;
     files_.push_back(std::move(file));

@@ -45,9 +45,16 @@ struct TableOptions {
   // The rows are texts and their translations, in source_field and target_field: both are needed.
   bool translations = false;
   std::vector<std::string> target_paths = {};  // what is aligned with `paths`, file by file; empty: these are tables
-  bool of_job = true;                          // these options are data.text_field, ... and not those of a call
+  // The rows are images, whose files are named in image_field (a row's text), and their texts in text_field (its pair) or,
+  // where `labelled`, their labels in label_field.
+  bool images = false;
+  std::vector<std::string> notes = {};  // of a table that brisk wrote itself, in place of what was found
+  bool of_job = true;                   // these options are data.text_field, ... and not those of a call
 
-  // What messages call an option: option("text_field"); of translations option("source_field").
+  // Both texts of a row must be there.
+  bool needs_pairs() const { return translations || (images && !labelled); }
+
+  // What messages call an option: option("text_field"); of translations option("source_field"), of images "image_field".
   std::string option(std::string_view name) const;
 };
 

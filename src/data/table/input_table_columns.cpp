@@ -10,7 +10,9 @@
 #include "base/text/spelling.h"
 #include "data/read/json_lines.h"
 #include "data/read/source_files.h"
+#include "data/table/column_names.h"
 #include "data/table/input_table.h"
+#include "image/image_file.h"
 
 namespace brisk {
 
@@ -26,38 +28,6 @@ std::string list_of(const std::vector<std::string>& columns) {
 }
 
 constexpr size_t kRowsLookedAt = 1000;
-
-// The usual names, the likeliest first. Of two texts that belong together, both are given.
-const std::vector<std::string> kTextNames = {
-    "text",        "sentence",    "review",    "content", "lyrics",   "lyric",   "comment",
-    "commenttext", "reviewtext",  "tweet",     "message", "document", "body",    "article",
-    "post",        "description", "utterance", "phrase",  "input",    "string",  "quote",
-    "passage",     "abstract",    "headline",  "title",   "question", "summary", "verbatim"};
-const std::vector<std::pair<std::string, std::string>> kPairNames = {
-    {"sentence1", "sentence2"}, {"premise", "hypothesis"},  {"question1", "question2"}, {"texta", "textb"},
-    {"text1", "text2"},         {"sentencea", "sentenceb"}, {"question", "sentence"}};
-// Of a text and what it becomes.
-const std::vector<std::pair<std::string, std::string>> kTranslationNames = {
-    {"source", "target"},      {"src", "tgt"},          {"src", "trg"},
-    {"source", "translation"}, {"text", "translation"}, {"sourcetext", "targettext"},
-    {"input", "output"},       {"input", "target"},     {"inputtext", "targettext"},
-    {"article", "highlights"}, {"article", "summary"},  {"document", "summary"},
-    {"text", "summary"},       {"question", "answer"},  {"prompt", "completion"}};
-const std::vector<std::string> kLabelNames = {
-    "label",    "labels",   "sentiment",        "genre",     "class",      "category", "target", "topic",
-    "emotion",  "polarity", "intent",           "goldlabel", "tag",        "type",     "stars",  "rating",
-    "score",    "grade",    "airlinesentiment", "labeltext", "classindex", "y",        "output", "lang",
-    "language", "author"};
-
-// "Review_Text " is "reviewtext".
-std::string plain_name(std::string_view name) {
-  std::string plain;
-  for (const char c : name) {
-    if (c == '_' || c == '-' || c == ' ' || c == '.') continue;
-    plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  }
-  return plain;
-}
 
 bool is_number(std::string_view cell) {
   while (cell.starts_with(' ')) cell.remove_prefix(1);
@@ -166,6 +136,7 @@ bool has_header(const std::vector<Row>& rows, const TableOptions& options) {
   }
   const auto unnamed = std::count(first.begin(), first.end(), "");  // spreadsheets have such columns
   const bool all_different = std::ssize(different) - (unnamed > 0 ? 1 : 0) + unnamed == std::ssize(first);
+  if (options.images) return all_different && std::none_of(first.begin(), first.end(), is_image_file);
   if (options.translations) {  // a short text and its translation would pass for two names
     const auto is_name = [&](const std::string& cell) {
       return is_usual_name(cell) ||
@@ -208,6 +179,7 @@ class ColumnFinder {
     const bool find_pair = find_text && file_.pair < 0;
     bool by_names = true;
     if (options_.translations) return find_translations();
+    if (options_.images) return find_images();
     if (find_text) by_names &= find_text_by_name(find_pair);
     if (find_label) by_names &= find_label_by_name();
     if (find_text && file_.text < 0) find_text_by_content();
@@ -274,6 +246,38 @@ class ColumnFinder {
                        open ? fmt::format(" (found {}; {} and {} choose others)", how, options_.option("text_field"),
                                           options_.option("pair_field"))
                             : "");
+  }
+
+  // The columns of images and of their texts or labels.
+  std::string find_images() {
+    for (const std::string& usual : kImageNames) {
+      if (file_.text < 0) file_.text = column_called(usual);
+    }
+    for (int64_t column = 0; file_.text < 0 && column < std::ssize(file_.columns); ++column) {
+      const std::set<std::string>& values = looks_[static_cast<size_t>(column)].values;
+      if (is_free(column) && !values.empty() && std::all_of(values.begin(), values.end(), is_image_file))
+        file_.text = column;
+    }
+    int64_t& said = options_.labelled ? file_.label : file_.pair;
+    const char* said_option = options_.labelled ? "label_field" : "pair_field";
+    for (const std::string& usual : options_.labelled ? kLabelNames : kImageTextNames) {
+      if (said < 0) said = column_called(usual);
+    }
+    if (said < 0 && file_.text >= 0 && file_.columns.size() == 2) said = 1 - file_.text;
+    if (file_.text < 0 || said < 0) {
+      user_error("{}: which column holds {} is not clear; {}; set {} and {}", file_.path,
+                 file_.text < 0      ? "the image files"
+                 : options_.labelled ? "the labels"
+                                     : "the texts of the images",
+                 columns_text(), options_.option("text_field"), options_.option(said_option));
+    }
+    check_different();
+    const auto column_text = [&](int64_t column) {
+      return file_.header || is_json() ? in_quotes(name(column)) : fmt::format("number {}", column);
+    };
+    return fmt::format("{}: {}images in column {}, {} in {}", file_.path,
+                       file_.header || is_json() ? "" : "no header row; ", column_text(file_.text),
+                       options_.labelled ? "labels" : "texts", column_text(said));
   }
 
   bool is_json() const { return file_.kind == TableKind::kJsonLines; }
