@@ -20,7 +20,7 @@ image: base
 data: text image base
 optim: ops tensor base
 hub: job text tensor image base
-report: job text base
+report: job text image base
 checkpoint: job hub report models optim data text ops tensor image base
 infer: checkpoint job hub report models optim data score text ops tensor image base
 train/engine: infer checkpoint job models optim data text ops tensor image comm base

@@ -73,8 +73,9 @@ struct TranslateOptions {
   int64_t beam = 4;             // width of beam search; 1: always the likeliest token
   double length_penalty = 1.0;  // a translation's score is the sum of its log probabilities / tokens^this
   EarlyStopping early_stopping = EarlyStopping::heuristic;
-  int64_t n_best = 1;      // translations of each text, the best first; at most `beam`
-  int64_t max_tokens = 0;  // of a translation; 0: three times as many as its text has, and ten
+  int64_t n_best = 1;  // translations of each text, the best first; at most `beam`
+  int64_t max_tokens =
+      0;  // of a translation; 0: three times as many as its text has, and ten; of an image: all it can write
   // Draws the tokens at random instead; n_best is how many translations are drawn of each text.
   bool sample = false;
   double temperature = 1.0;
@@ -118,14 +119,15 @@ struct Prediction {
 };
 
 struct PredictTotals {
-  int64_t texts = 0, tokens = 0;
+  int64_t texts = 0, tokens = 0;    // or images, and rows of patches
   int64_t cut = 0, max_length = 0;  // texts that are longer than so many tokens, and lost their end
 };
 
 struct EvaluateOptions {
   int64_t max_length = 0;                                          // tokens of a sequence; 0: as in training
   std::string text_field = {}, label_field = {}, pair_field = {};  // columns of a table; empty: as in training
-  // Of text to text.
+  std::string image_field = {};                                    // likewise
+  // Of text to text, and of images to text.
   std::vector<std::string> target = {};  // files with the translation of each line of `data`; empty: `data` are tables
   std::string source_field = {}, target_field = {};  // columns of a table; empty: as in training
   bool translate = true;                             // for BLEU and chrF; false: the loss alone
@@ -158,7 +160,7 @@ class BRISK_API LoadedModel {
   LoadedModel& operator=(LoadedModel&&) noexcept;
 
   const std::string& source() const;               // the checkpoint or file it was read from
-  const std::string& task() const;                 // language_model, classify, mlm, translate
+  const std::string& task() const;                 // language_model, classify, mlm, translate, image_to_text
   const std::string& best_by() const;              // the metric it was chosen by
   const std::vector<std::string>& labels() const;  // of a classifier
   bool classifies_pairs() const;                   // of texts
@@ -196,7 +198,17 @@ class BRISK_API LoadedModel {
   TranslateTotals translate_lines(const std::function<size_t(char* out, size_t size)>& read,
                                   const OnTranslations& on_translations, const TranslateOptions& options = {});
 
-  // On text, or on a table with labels: files, folders or globs.
+  // Of models that read images (PNG, JPEG, WebP, PPM, PGM): the texts that a model writes of them, or their classes. Answers come
+  // in the order of the images, some at a time. UserError where an image cannot be read: find_images() can leave those out.
+  bool reads_images() const;
+  TranslateTotals read_images(const std::vector<std::string>& images, const OnTranslations& on_texts,
+                              const TranslateOptions& options = {});
+  PredictTotals predict_images(const std::vector<std::string>& images, const OnPredictions& on_predictions);
+  // The images of a folder and those in it, by their names; of a table (.csv, .tsv, .jsonl), in its column; or the image itself.
+  // With `skip_broken`, without those that cannot be read, of which there is a warning.
+  std::vector<std::string> find_images(const std::string& path, bool skip_broken = false) const;
+
+  // On text, on a table with labels, or on one with images: files, folders or globs.
   Evaluation evaluate(const std::vector<std::string>& data, const EvaluateOptions& options = {});
 
   // Writes it for another program: a folder for Hugging Face's transformers, or a GGUF file for llama.cpp (Llama's shape

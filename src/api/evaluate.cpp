@@ -37,6 +37,7 @@ class ColumnScope {
       *std::get<std::string*>(option->field) = given;
     };
     choose(options.text_field, "text_field", false);
+    choose(options.image_field, "image_field", false);
     choose(options.label_field, "label_field", false);
     choose(options.pair_field, "pair_field", true);
     choose(options.source_field, "source_field", false);
@@ -77,7 +78,7 @@ Evaluation LoadedModel::evaluate(const std::vector<std::string>& data, const Eva
     user_error("{} {}: {} (task {}) does not translate; remove the option", option_name("target"),
                options.target.front(), model.path, model.job.task);
   }
-  const TaskEvaluation evaluation = brisk::evaluate(*make_task(model.job.task), model,
+  const TaskEvaluation evaluation = brisk::evaluate(*make_task(model.job), model,
                                                     Task::EvaluationRequest{.paths = data,
                                                                             .max_length = max_length,
                                                                             .target = options.target,

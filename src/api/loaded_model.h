@@ -33,4 +33,7 @@ struct LoadedModel::Content {
   int64_t length(int64_t asked) const;
 };
 
+// UserError where more texts are asked for than are searched.
+void check_translate_options(const TranslateOptions& options);
+
 }  // namespace brisk

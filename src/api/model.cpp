@@ -38,7 +38,10 @@ const std::string& LoadedModel::best_by() const { return content_->model->job.tr
 const std::vector<std::string>& LoadedModel::labels() const { return content_->model->labels.names(); }
 bool LoadedModel::classifies_pairs() const { return !content_->model->job.data.pair_field.empty(); }
 int64_t LoadedModel::parameters() const { return content_->model->store.count(); }
-const Tokenizer& LoadedModel::tokenizer() const { return *content_->model->tokenizer; }
+const Tokenizer& LoadedModel::tokenizer() const {
+  if (!content_->model->tokenizer) user_error("{}: a classifier of images, which has no tokenizer", source());
+  return *content_->model->tokenizer;
+}
 
 std::string LoadedModel::precision() const {
   return precision_name(content_->model->store.compute_type(), GemmFormat::own);
@@ -55,7 +58,7 @@ Generated LoadedModel::generate(std::string_view prompt, const GenerateOptions& 
                                 const std::function<void(std::string_view)>& on_piece) {
   const Content::Scope scope(*content_);
   const TrainedModel& model = *content_->model;
-  if (!content_->generator) content_->generator = make_task(model.job.task)->open_generator(model);
+  if (!content_->generator) content_->generator = make_task(model.job)->open_generator(model);
   return content_->generator->generate(prompt, options, in_callers_mode(on_piece));
 }
 

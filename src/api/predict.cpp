@@ -24,7 +24,7 @@ class AnswerStream {
  public:
   AnswerStream(const TrainedModel& model, bool pairs, int64_t max_length,
                const LoadedModel::OnPredictions& on_predictions)
-      : predictor_(make_task(model.job.task)->open_predictor(model, pairs, max_length)),
+      : predictor_(make_task(model.job)->open_predictor(model, pairs, max_length)),
         on_predictions_(in_callers_mode(on_predictions)) {}
 
   void add(std::string_view text, std::string_view pair = {}) {

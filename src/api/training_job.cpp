@@ -40,7 +40,7 @@ std::string TrainingJob::output() const { return run_directory_of(content_->job)
 
 std::string TrainingJob::text() const { return job_to_json_text(content_->job); }
 
-std::string TrainingJob::usage(const std::string& run) const { return make_task(task())->usage(run); }
+std::string TrainingJob::usage(const std::string& run) const { return make_task(content_->job)->usage(run); }
 
 Job resolved_job(const TrainingJob& job, bool resume) {
   Job resolved = job.content().job;

@@ -65,23 +65,23 @@ class TranslationStream {
   TranslateTotals totals_;
 };
 
-void check_options(const TranslateOptions& options) {
-  if (options.sample || options.n_best <= options.beam) return;
-  user_error("{} {}: beam search of width {} finds no more than {}; use {} {} or more", option_name("n_best"),
-             options.n_best, options.beam, options.beam, option_name("beam"), options.n_best);
-}
-
 Translator& translator_of(std::unique_ptr<Translator>& translator, const TrainedModel& model) {
-  if (!translator) translator = make_task(model.job.task)->open_translator(model);
+  if (!translator) translator = make_task(model.job)->open_translator(model);
   return *translator;
 }
 
 }  // namespace
 
+void check_translate_options(const TranslateOptions& options) {
+  if (options.sample || options.n_best <= options.beam) return;
+  user_error("{} {}: beam search of width {} finds no more than {}; use {} {} or more", option_name("n_best"),
+             options.n_best, options.beam, options.beam, option_name("beam"), options.n_best);
+}
+
 TranslateTotals LoadedModel::translate(const std::vector<std::string>& texts, const OnTranslations& on_translations,
                                        const TranslateOptions& options) {
   const Content::Scope scope(*content_);
-  check_options(options);
+  check_translate_options(options);
   TranslationStream stream(translator_of(content_->translator, *content_->model), options, on_translations);
   for (const std::string& text : texts) stream.add(text);
   return stream.finish();
@@ -90,7 +90,7 @@ TranslateTotals LoadedModel::translate(const std::vector<std::string>& texts, co
 TranslateTotals LoadedModel::translate_file(const std::string& path, const OnTranslations& on_translations,
                                             const TranslateOptions& options) {
   const Content::Scope scope(*content_);
-  check_options(options);
+  check_translate_options(options);
   TranslationStream stream(translator_of(content_->translator, *content_->model), options, on_translations);
   if (is_table_file(path)) {
     const DataOptions& trained = content_->model->job.data;
@@ -112,7 +112,7 @@ TranslateTotals LoadedModel::translate_file(const std::string& path, const OnTra
 TranslateTotals LoadedModel::translate_lines(const std::function<size_t(char* out, size_t size)>& read,
                                              const OnTranslations& on_translations, const TranslateOptions& options) {
   const Content::Scope scope(*content_);
-  check_options(options);
+  check_translate_options(options);
   TranslationStream stream(translator_of(content_->translator, *content_->model), options, on_translations);
   for_each_input_line(
       in_callers_mode(read), "standard input", [&](std::string_view line) { stream.add(line); },

@@ -236,12 +236,13 @@ RunDirectory RunDirectory::open_for_reading(const std::string& path) {
   }
   RunDirectory run;
   run.path_ = path;
-  for (const std::string& file : {run.job_path(), run.tokenizer_path()}) {
-    if (!file_exists(file)) {
-      user_error("{}: not a run directory: it has no {}; give the one that brisk train wrote", path,
-                 std::filesystem::path(file).filename().string());
-    }
-  }
+  const auto require = [&](const std::string& file) {
+    if (file_exists(file)) return;
+    user_error("{}: not a run directory: it has no {}; give the one that brisk train wrote", path,
+               std::filesystem::path(file).filename().string());
+  };
+  require(run.job_path());
+  if (!file_exists(path + "/labels.json")) require(run.tokenizer_path());  // a classifier of images has none
   run.has_run_ = true;
   return run;
 }

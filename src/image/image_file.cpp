@@ -31,7 +31,7 @@ std::string what_it_is(ImageBytes bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 64));
   if (text.starts_with("GIF8")) return "a GIF image";
   if (text.starts_with("BM")) return "a BMP image";
-  if (text.starts_with("II*") || text.starts_with("MM\0*")) return "a TIFF image";
+  if (text.starts_with("II*") || text.starts_with(std::string_view("MM\0*", 4))) return "a TIFF image";
   if (text.starts_with("%PDF")) return "a PDF document";
   if (text.starts_with("<svg") || text.starts_with("<?xml")) return "an SVG image or other XML";
   if (text.starts_with("version https://git-lfs")) return "a pointer of Git LFS, whose file was not fetched";

@@ -84,6 +84,7 @@ class PreprocessorReader {
     resampling(processing);
     size("size", processing, documents);
     crop_size(processing);
+    if (!processing.center_crop) processing.crop_height = processing.crop_width = ImageProcessing().crop_height;
     if (documents) {
       flag("do_thumbnail", processing.thumbnail);
       flag("do_align_axis", processing.align_long_axis);
@@ -144,7 +145,8 @@ class PreprocessorReader {
   }
 
   int64_t side(const char* key, const Json& value) const {
-    if (!value.is_number_integer() || value.get<double>() < 1 || value.get<double>() > static_cast<double>(kMostImageSide))
+    if (!value.is_number_integer() || value.get<double>() < 1 ||
+        value.get<double>() > static_cast<double>(kMostImageSide))
       refuse(key, fmt::format("expected sides of 1 to {} pixels", kMostImageSide));
     return value.get<int64_t>();
   }

@@ -77,7 +77,7 @@ void declare_image_options(Job& job, std::vector<Option>& all) {
           with_image_encoder(job, {"vit"}), [&model] { return !model.encoder_positions.ends_with("relative"); },
           "learned or none")
       .must_with(
-          swin, [&model] { return !model.encoder_positions.ends_with("relative"); }, "learned or none")
+          swin, [&model] { return model.encoder_positions == "none"; }, "none besides the biases of its windows")
       .only_with(images)
       .same_in_smoke_test();
   all.emplace_back("model.encoder_depths", model.encoder_depths,

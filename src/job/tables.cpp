@@ -70,6 +70,8 @@ const TaskTraits& traits_of_task(const std::string& task) {
   return *found;
 }
 
+bool has_texts(const TaskTraits& task, const std::string& type) { return !task.has_labels || !reads_images(type); }
+
 bool trains_type(const TaskTraits& task, const std::string& type) {
   const ModelOptions model{.type = type};
   return task.trains_encoder == model.is_encoder() && task.trains_encoder_decoder == model.is_encoder_decoder() &&

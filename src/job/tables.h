@@ -48,6 +48,8 @@ const std::vector<TaskTraits>& all_tasks();
 const TaskTraits* find_task_traits(const std::string& task);  // nullptr: there is no such task
 const TaskTraits& traits_of_task(const std::string& task);
 
+// Whether texts are read or written, so that there is a tokenizer: not by a classifier of images.
+bool has_texts(const TaskTraits& task, const std::string& type);
 bool trains_type(const TaskTraits& task, const std::string& type);
 // The values of model.type that a task trains, and the tasks that train a model.type.
 std::vector<std::string> types_for_task(const std::string& task);

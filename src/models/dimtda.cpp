@@ -37,7 +37,7 @@ TransformerStack declare_queries(const DimtdaConfig& config, ParameterStore& sto
 }
 
 Parameter* declare_gate(ParameterStore& store, const std::string& name, int64_t cols, const Initial& initial) {
-  return store.add({.name = name, .cols = cols, .initial = initial, .component = "gate"});
+  return store.add({.name = name, .cols = cols, .decays = cols > 1, .initial = initial, .component = "gate"});
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ struct ImageEncoderConfig {
   double layer_scale = 0;  // initial factor of what each half of a layer adds; 0: none
   bool final_norm = true;
 
-  double dropout = 0;  // of the embeddings and of what each half of a layer adds
+  double dropout = 0;  // of what each half of a layer adds
   double attention_dropout = 0;
   int64_t frozen =
       -1;  // -1: nothing; 0: the embeddings; n: those and the first n layers; all of them: the final norm, too
@@ -107,14 +107,18 @@ class ImageEncoder {
   };
   class Declaration;
 
+  // Of a layer of a stage: shifted in every other one.
+  GridWindows windows(size_t stage, int64_t layer) const;
   Value embed(Tape& tape, int set) const;
-  Value record_layer(Tape& tape, Value h, const Layer& layer, const GridWindows& windows, Value bias) const;
-  Value projections(Tape& tape, Value x, const Layer& layer) const;
-  Value add_part(Tape& tape, Value part, const Matrix& out, Parameter* scale, Value h) const;
+  Value record_layer(Tape& tape, Value h, const Layer& layer, const GridWindows& windows, Value bias,
+                     bool trained) const;
+  Value projections(Tape& tape, Value x, const Layer& layer) const;  // queries, keys and values side by side
+  // h + scale * (part W^T + bias)
+  Value add_part(Tape& tape, Value part, const Matrix& out, Parameter* scale, Value h, double dropout) const;
 
   ImageEncoderConfig config_;
   Parameter* patches_ = nullptr;    // [D, 3 P P]
-  Parameter* table_ = nullptr;      // [1 or 2, D]: the bias of the patches, the class token
+  Parameter* table_ = nullptr;      // [1 or 2, D]: the bias of the patches, and the class token where there is one
   Parameter* positions_ = nullptr;  // [rows, D]
   Norm embedding_norm_;
   Parameter* shared_relative_ = nullptr;

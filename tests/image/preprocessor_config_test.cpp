@@ -43,6 +43,7 @@ TEST(PreprocessorConfig, WrittenAndReadAgainIsTheSame) {
         R"({"image_processor_type": "CLIPImageProcessor"})",
         R"({"image_processor_type": "DonutImageProcessor", "size": [1920, 2560], "do_align_long_axis": true})",
         R"({"image_processor_type": "NougatImageProcessorFast", "do_crop_margin": false})",
+        R"({"image_processor_type": "BeitImageProcessor", "crop_size": {"height": 7, "width": 9}})",
         R"({"image_processor_type": "BeitImageProcessor", "do_normalize": false, "do_rescale": false, "size": 30})"}) {
     const ImageProcessing processing = parse(text);
     EXPECT_EQ(parse(preprocessor_config_text(processing)), processing) << text;

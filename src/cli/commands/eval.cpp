@@ -7,10 +7,9 @@
 
 #include "cli/command.h"
 #include "cli/details.h"
-#include "cli/device_option.h"
 #include "cli/limits.h"
 #include "cli/messages.h"
-#include "cli/nonfinite_option.h"
+#include "cli/model_options.h"
 #include "cli/translation_options.h"
 
 namespace brisk {
@@ -18,13 +17,10 @@ namespace brisk {
 namespace {
 
 struct EvalArguments {
-  std::string model, tokenizer;
+  ModelArguments model;
   EvaluateOptions options;
   std::vector<std::string> data, source;
-  int64_t threads = 0;
-  bool json = false, fp32 = false, no_translations = false;
-  std::string device = "auto";
-  bool allow_nonfinite = false;
+  bool json = false, no_translations = false;
 };
 
 void print_evaluation_json(const LoadedModel& model, const Evaluation& evaluation) {
@@ -43,12 +39,7 @@ void print_evaluation_json(const LoadedModel& model, const Evaluation& evaluatio
 }
 
 void run_eval(Runtime& runtime, const EvalArguments& arguments) {
-  set_threads(runtime, arguments.threads);
-  LoadedModel model(runtime, arguments.model,
-                    {.tokenizer = arguments.tokenizer,
-                     .device = arguments.device,
-                     .as_trained = !arguments.fp32,
-                     .allow_nonfinite = arguments.allow_nonfinite});
+  LoadedModel model = open_model(runtime, arguments.model);
   if (arguments.source.empty() == arguments.data.empty()) {
     throw UserError(arguments.data.empty()
                         ? "name the data to evaluate on: --data PATH, or of a translator --source FILE --target FILE"
@@ -86,9 +77,12 @@ void add_eval_command(CLI::App& app, Runtime& runtime) {
   CLI::App* command = app.add_subcommand(
       "eval", "Evaluate a trained model on text, a classifier on a table, or a translator on texts and translations");
   auto arguments = std::make_shared<EvalArguments>();
-  command->add_option("run", arguments->model, "Run directory, checkpoint, Hugging Face folder, .gguf or llama2.c file")
+  command
+      ->add_option("run", arguments->model.path,
+                   "Run directory, checkpoint, Hugging Face folder, .gguf or llama2.c file")
       ->required();
-  command->add_option("--data", arguments->data, "Text, or a table with labels: files, folders or globs");
+  command->add_option("--data", arguments->data,
+                      "Text, a table with labels, or a table of images: files, folders or globs");
   command->add_option("--source", arguments->source, "Of a translator: files with a text on each line");
   command->add_option("--target", arguments->options.target, "Files with the translation of each line of --source");
   command->add_option("--source-field", arguments->options.source_field,
@@ -97,6 +91,8 @@ void add_eval_command(CLI::App& app, Runtime& runtime) {
                       "Column of its translation (default: as in training)");
   command->add_option("--text-field", arguments->options.text_field,
                       "Column of the text in a table or JSON lines (default: as in training)");
+  command->add_option("--image-field", arguments->options.image_field,
+                      "Column of the images in a table (default: as in training)");
   command->add_option("--label-field", arguments->options.label_field, "Column of the label (default: as in training)");
   command->add_option("--pair-field", arguments->options.pair_field,
                       "Column of the second text (default: as in training)");
@@ -112,17 +108,15 @@ void add_eval_command(CLI::App& app, Runtime& runtime) {
           "each character, or at spaces (none)")
       ->default_str("13a")
       ->check(CLI::IsMember({"13a", "intl", "zh", "char", "none"}));
-  command->add_flag("--no-translations", arguments->no_translations, "Measure the loss alone, not BLEU and chrF");
-  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer to use instead of the model's own");
-  add_nonfinite_option(*command, arguments->allow_nonfinite);
-  add_threads_option(*command, arguments->threads);
-  add_device_option(*command, arguments->device);
+  command->add_flag("--no-translations", arguments->no_translations,
+                    "Measure the loss alone, not the scores of texts that are written");
+  add_model_options(*command, arguments->model);
   command->add_flag("--json", arguments->json, "Print one JSON object on standard output");
-  command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: the number format of the run)");
   command->footer(
       "Examples:\n"
       "  brisk eval runs/prototype --data held-out.txt --json\n"
       "  brisk eval runs/reviews --data test.csv --json\n"
+      "  brisk eval runs/receipts --data test-lines.tsv --beam 4\n"
       "  brisk eval runs/translate --source test.en --target test.de --json");
   command->callback([&runtime, arguments] {
     arguments->options.translate = !arguments->no_translations;

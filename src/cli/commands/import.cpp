@@ -39,7 +39,7 @@ void run_import(const ImportArguments& arguments) {
         fmt::join(tasks, " or "), from);
     return;
   }
-  const std::unique_ptr<Task> task = make_task(result.task);
+  const std::unique_ptr<Task> task = make_task(result.job);
   say("  {}", task->usage(arguments.output));
   if (task->try_out(arguments.output, "")) say("  to train from it: {{\"model\": {{\"from\": {}}}}} in a job", from);
 }

@@ -8,25 +8,24 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <span>
 
 #include "cli/command.h"
-#include "cli/device_option.h"
+#include "cli/image_answers.h"
 #include "cli/limits.h"
 #include "cli/messages.h"
-#include "cli/nonfinite_option.h"
+#include "cli/model_options.h"
 
 namespace brisk {
 
 namespace {
 
 struct PredictArguments {
-  std::string model, tokenizer, text, pair, data, text_field, pair_field;
-  int64_t max_length = 0, threads = 0;
-  bool has_text = false, fp32 = false;
-  std::string device = "auto";
-  bool allow_nonfinite = false;
+  ModelArguments model;
+  std::string text, pair, data, text_field, pair_field, images;
+  int64_t max_length = 0;
+  bool has_text = false;
+  ImageArguments of_images;
 };
 
 size_t read_standard_input(char* out, size_t size) {
@@ -37,36 +36,25 @@ size_t read_standard_input(char* out, size_t size) {
   }
 }
 
-void print_predictions(const LoadedModel& model, std::span<const Prediction> predictions) {
-  for (const Prediction& prediction : predictions) {
-    nlohmann::ordered_json json;
-    json["label"] = model.labels()[prediction.label];
-    nlohmann::ordered_json::object_t shares;  // whose own [] compares a key with all before it
-    for (size_t i = 0; i < prediction.probabilities.size(); ++i)
-      shares.emplace_back(model.labels()[i], prediction.probabilities[i]);
-    json["probabilities"] = std::move(shares);
-    fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-  }
-  std::fflush(stdout);
-}
-
 void run_predict(Runtime& runtime, const PredictArguments& arguments) {
-  set_threads(runtime, arguments.threads);
-  LoadedModel model(runtime, arguments.model,
-                    {.tokenizer = arguments.tokenizer,
-                     .device = arguments.device,
-                     .as_trained = !arguments.fp32,
-                     .allow_nonfinite = arguments.allow_nonfinite});
+  LoadedModel model = open_model(runtime, arguments.model);
   say(runtime, "{}, computed in {}", model.source(), model.precision());
+  if (!arguments.images.empty()) return predict_images(runtime, model, arguments.images, arguments.of_images);
+  if (model.reads_images())
+    throw UserError(
+        fmt::format("{} reads images: brisk predict {} --images FOLDER", arguments.model.path, arguments.model.path));
   if (arguments.has_text && arguments.pair.empty() && model.classifies_pairs())
-    throw UserError(fmt::format("{} classifies pairs of texts; give the second text with --pair", arguments.model));
+    throw UserError(
+        fmt::format("{} classifies pairs of texts; give the second text with --pair", arguments.model.path));
   if (arguments.has_text && arguments.text.find_first_not_of(" \t\r\n") == std::string::npos)
-    throw UserError(fmt::format("the text is empty; give one to classify (brisk predict {} \"...\")", arguments.model));
+    throw UserError(
+        fmt::format("the text is empty; give one to classify (brisk predict {} \"...\")", arguments.model.path));
   if (!arguments.has_text && arguments.data.empty() && model.classifies_pairs())
-    throw UserError(fmt::format("{} classifies pairs of texts; give --data, or a text and --pair", arguments.model));
+    throw UserError(
+        fmt::format("{} classifies pairs of texts; give --data, or a text and --pair", arguments.model.path));
   const PredictOptions options{
       .max_length = arguments.max_length, .text_field = arguments.text_field, .pair_field = arguments.pair_field};
-  const auto print = [&](std::span<const Prediction> predictions) { print_predictions(model, predictions); };
+  const auto print = [&](std::span<const Prediction> predictions) { print_predictions(model, predictions, {}); };
   const auto start = std::chrono::steady_clock::now();
   PredictTotals totals;
   if (arguments.has_text) {
@@ -90,9 +78,12 @@ void run_predict(Runtime& runtime, const PredictArguments& arguments) {
 }  // namespace
 
 void add_predict_command(CLI::App& app, Runtime& runtime) {
-  CLI::App* command = app.add_subcommand("predict", "Classify texts with a trained classifier");
+  CLI::App* command =
+      app.add_subcommand("predict", "Classify texts or images, or write the texts of images, with a trained model");
   auto arguments = std::make_shared<PredictArguments>();
-  command->add_option("run", arguments->model, "Run directory, checkpoint, or Hugging Face folder of a classifier")
+  command
+      ->add_option("run", arguments->model.path,
+                   "Run directory, checkpoint, or Hugging Face folder of a classifier, or of a model that reads images")
       ->required();
   CLI::Option* text =
       command
@@ -111,17 +102,21 @@ void add_predict_command(CLI::App& app, Runtime& runtime) {
   command->add_option("--pair-field", arguments->pair_field, "Column of the second text (default: as in training)");
   command->add_option("--max-length", arguments->max_length, "Maximum tokens per text (default: as in training)")
       ->check(at_least(3));
-  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer to use instead of the model's own");
-  add_nonfinite_option(*command, arguments->allow_nonfinite);
-  add_threads_option(*command, arguments->threads);
-  add_device_option(*command, arguments->device);
-  command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: the number format of the run)");
+  add_model_options(*command, arguments->model);
+  command
+      ->add_option("--images", arguments->images,
+                   "Images to read: a folder, a table (.csv, .tsv, .jsonl) or an image (PNG, JPEG, WebP, PPM, PGM)")
+      ->excludes(text)
+      ->excludes("--data");
+  add_image_options(*command, arguments->of_images);
   command->footer(
       "Examples:\n"
       "  brisk predict runs/reviews \"a fine film\"\n"
       "  brisk predict runs/reviews --data new.csv > answers.jsonl\n"
       "  cat lines.txt | brisk predict runs/reviews\n"
-      "Answers are JSON lines with the label and all probabilities, in the order of the texts.");
+      "  brisk predict runs/pages --images scans --output translated --beam 4\n"
+      "  brisk predict runs/receipts --images line.png\n"
+      "Answers about texts are JSON lines with the label and all probabilities, in the order of the texts.");
   command->callback([&runtime, arguments, text] {
     arguments->has_text = text->count() > 0;
     run_predict(runtime, *arguments);

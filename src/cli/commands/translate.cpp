@@ -13,10 +13,10 @@
 #include <span>
 
 #include "cli/command.h"
-#include "cli/device_option.h"
 #include "cli/limits.h"
 #include "cli/messages.h"
-#include "cli/nonfinite_option.h"
+#include "cli/model_options.h"
+#include "cli/on_one_line.h"
 #include "cli/translation_options.h"
 
 namespace brisk {
@@ -24,12 +24,10 @@ namespace brisk {
 namespace {
 
 struct TranslateArguments {
-  std::string model, tokenizer, text, data;
+  ModelArguments model;
+  std::string text, data;
   TranslateOptions options;
-  int64_t threads = 0;
-  bool has_text = false, json = false, fp32 = false;
-  std::string device = "auto";
-  bool allow_nonfinite = false;
+  bool has_text = false, json = false;
 };
 
 // Standard input and, where it is a file, how much of it is read.
@@ -57,13 +55,6 @@ class StandardInput {
   int64_t done_ = 0, total_ = 0;
 };
 
-std::string on_one_line(std::string text) {
-  for (char& c : text) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  return text;
-}
-
 // `first`: the number of the first of them among all texts.
 void print_answers(std::span<const Translated> answers, const TranslateArguments& arguments, int64_t first) {
   for (const Translated& answer : answers) {
@@ -90,12 +81,7 @@ void print_answers(std::span<const Translated> answers, const TranslateArguments
 }
 
 void run_translate(Runtime& runtime, const TranslateArguments& arguments) {
-  set_threads(runtime, arguments.threads);
-  LoadedModel model(runtime, arguments.model,
-                    {.tokenizer = arguments.tokenizer,
-                     .device = arguments.device,
-                     .as_trained = !arguments.fp32,
-                     .allow_nonfinite = arguments.allow_nonfinite});
+  LoadedModel model = open_model(runtime, arguments.model);
   say(runtime, "{}, computed in {}", model.source(), model.precision());
   const auto start = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
@@ -139,39 +125,11 @@ void run_translate(Runtime& runtime, const TranslateArguments& arguments) {
 
 }  // namespace
 
-void add_translation_options(CLI::App& command, TranslateOptions& options) {
-  command.add_option("--beam", options.beam, "Width of beam search; 1 always takes the likeliest token")
-      ->capture_default_str()
-      ->check(between(1, 256));
-  command
-      .add_option(
-          "--length-penalty", options.length_penalty,
-          "A translation's score is the sum of its log probabilities / tokens^penalty: more favours longer ones")
-      ->capture_default_str()
-      ->check(between(-10, 10));
-  command
-      .add_option_function<std::string>(
-          "--early-stopping",
-          [&options](const std::string& rule) {
-            options.early_stopping = rule == "first"   ? EarlyStopping::first
-                                     : rule == "never" ? EarlyStopping::never
-                                                       : EarlyStopping::heuristic;
-          },
-          "When a search ends that has as many translations as beams: heuristic (when the best unfinished one "
-          "would score worse), first (at once) or never (when none can score better)")
-      ->default_str("heuristic")
-      ->check(CLI::IsMember({"heuristic", "first", "never"}));
-  command
-      .add_option("--max-tokens", options.max_tokens,
-                  "Maximum tokens of a translation (default: three times as many as the text has, and ten)")
-      ->check(at_least(1));
-}
-
 void add_translate_command(CLI::App& app, Runtime& runtime) {
   CLI::App* command = app.add_subcommand("translate", "Translate texts with a trained model of text to text");
   auto arguments = std::make_shared<TranslateArguments>();
   TranslateOptions& options = arguments->options;
-  command->add_option("run", arguments->model, "Run directory, checkpoint, or Hugging Face folder of a translator")
+  command->add_option("run", arguments->model.path, "Run directory, checkpoint, or Hugging Face folder of a translator")
       ->required();
   CLI::Option* text =
       command
@@ -214,11 +172,7 @@ void add_translate_command(CLI::App& app, Runtime& runtime) {
       ->check(at_least(0))
       ->needs(sample);
   command->add_flag("--json", arguments->json, "Print one JSON object for each text on standard output");
-  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer to use instead of the model's own");
-  add_nonfinite_option(*command, arguments->allow_nonfinite);
-  add_threads_option(*command, arguments->threads);
-  add_device_option(*command, arguments->device);
-  command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: the number format of the run)");
+  add_model_options(*command, arguments->model);
   command->footer(
       "Examples:\n"
       "  brisk translate runs/translate \"A man is riding a horse.\"\n"

@@ -76,7 +76,7 @@ Job stand_in(Job job, const std::string& folder) {
 
 class SmokeTest {
  public:
-  explicit SmokeTest(const Job& job) : job_(job), task_(make_task(job.task)), small_(stand_in(job, folder_.path())) {}
+  explicit SmokeTest(const Job& job) : job_(job), task_(make_task(job)), small_(stand_in(job, folder_.path())) {}
 
   // Returns false if it was interrupted.
   bool run() {

@@ -79,7 +79,7 @@ TrialSize trial_size(const Job& job, const EngineOptions& options) {
 }
 
 Trial try_model(Job job, const TrialSize& size, const std::string& folder, const std::function<bool()>& interrupted) {
-  const ModelConfig whole = make_task(job.task)->model_config(job);
+  const ModelConfig whole = make_task(job)->model_config(job);
   TrainingOptions& training = job.training;
   training.stop.clear();
   training.max_steps = size.steps;
@@ -116,9 +116,9 @@ Trial try_model(Job job, const TrialSize& size, const std::string& folder, const
   trial.tokens_per_sequence = tokens / std::max(1.0, sequences);
   const Job tried = job_from_json_text(read_file(job.output + "/job.json", file_kind::job), job.output + "/job.json");
   const auto flop = [&](const ModelConfig& model) {
-    return flop_per_token(model, make_task(job.task)->batch_layout(job), job.training.max_length);
+    return flop_per_token(model, make_task(job)->batch_layout(job), job.training.max_length);
   };
-  trial.tokens_per_second *= flop(make_task(tried.task)->model_config(tried)) / flop(whole);
+  trial.tokens_per_second *= flop(make_task(tried)->model_config(tried)) / flop(whole);
   return trial;
 }
 

@@ -103,7 +103,6 @@ Outcome check_all(std::span<const std::string> paths, BrokenImages rule, const T
       }
       fingerprints[static_cast<size_t>(i)] = file_fingerprint(path);
     } catch (const UserError& problem) {
-      if (rule == BrokenImages::refuse) throw;
       reasons[static_cast<size_t>(i)] = problem.what();
     }
     if (!progress) return;
@@ -148,12 +147,20 @@ void write_outcome(const std::string& path, const Outcome& outcome) {
 
 ImageCheck check_images(std::span<const std::string> paths, BrokenImages rule, const std::string& cache_directory,
                         const TokenizeProgress& progress) {
+  const auto refuse = [&](const Outcome& outcome) {
+    const std::string reasons = fmt::format("{}", fmt::join(outcome.reasons, "; "));
+    if (outcome.broken.size() == 1) user_error("{}; data.broken_images = \"skip\" leaves such images out", reasons);
+    user_error("{} of {} images cannot be read; data.broken_images = \"skip\" leaves such images out; {}: {}",
+               outcome.broken.size(), paths.size(),
+               outcome.broken.size() > outcome.reasons.size() ? "the first of them" : "they are", reasons);
+  };
   const FileStates states = states_of(paths);
   const uint64_t key = hash_mix(hash_mix(states.hash, kImageCheckFormat), rule == BrokenImages::skip ? 1 : 0);
   const std::string path = fmt::format("{}/image-check-{:016x}.json", cache_directory, key);
   Outcome outcome;
   if (!states.settled || !read_outcome(path, std::ssize(paths), outcome)) {
     outcome = check_all(paths, rule, progress);
+    if (rule == BrokenImages::refuse && !outcome.broken.empty()) refuse(outcome);
     if (states.settled) {
       make_directories(cache_directory);
       write_outcome(path, outcome);

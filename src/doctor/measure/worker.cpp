@@ -284,6 +284,7 @@ class Worker final : public RunObserver {
   // The first sequences of the first micro-batch, decoded.
   void remember_examples(const StepBatch& batch) {
     constexpr int64_t kExamples = 3;
+    if (reads_images(plan_->job.model.type)) return;
     const MicroBatch::Set& set = batch.micro_batches.front().sets.front();
     for (int64_t i = 0; i < std::min(kExamples, set.sequences()); ++i) {
       const auto begin = static_cast<size_t>(set.starts[static_cast<size_t>(i)]);
@@ -367,7 +368,7 @@ class Worker final : public RunObserver {
   ModelReadings model_readings() {
     ModelReadings model{.parameters = plan_->memory.parameters,
                         .trained_parameters = plan_->memory.trained_parameters,
-                        .vocabulary = plan_->data.tokenizer->vocab_size(),
+                        .vocabulary = plan_->data.tokenizer ? plan_->data.tokenizer->vocab_size() : 0,
                         .width = plan_->job.model.d_model,
                         .layers = plan_->job.model.num_layers,
                         .flop_per_token = plan_->flop_per_token,

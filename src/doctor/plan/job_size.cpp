@@ -58,7 +58,7 @@ int64_t checkpoints_of_run(const Job& job, const JobSize& size) {
 
 }  // namespace
 
-PreparedJob::PreparedJob(Job job) : job_(std::move(job)), task_(make_task(job_.task)) {
+PreparedJob::PreparedJob(Job job) : job_(std::move(job)), task_(make_task(job_)) {
   place_ = training_device(*task_, job_);
   check_precision(job_.training.precision, *place_.device);
   check_master_weights(job_.training.master_weights, job_.training.precision, *place_.device);

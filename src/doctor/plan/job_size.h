@@ -23,6 +23,7 @@ class PreparedJob {
   explicit PreparedJob(Job job);
 
   const Job& job() const { return job_; }  // with what the data decided
+  bool has_tokenizer() const { return data_.tokenizer != nullptr; }
   const Tokenizer& tokenizer() const { return *data_.tokenizer; }
   const std::vector<std::string>& warnings() const { return data_.warnings; }
   const Device& device() const { return *place_.device; }

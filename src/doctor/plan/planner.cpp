@@ -67,7 +67,7 @@ class JobPlanner {
     if (has_ranks())
       plan_.notes.emplace_back("Variations are told for one process: plan without the ranks' file, or with --set.");
     if (options_.paths.size() > 1 || has_ranks()) return std::move(plan_);
-    if (traits_of_task(plan_.job.task).has_labels) choose_models();
+    if (traits_of_task(plan_.job.task).has_labels && prepared_->has_tokenizer()) choose_models();
     ask_what_if();
     choose_shapes();
     return std::move(plan_);
@@ -113,9 +113,9 @@ class JobPlanner {
     if (tokenizer_folder_.empty()) {
       tokenizer_folder_ = scratch_->path() + "/tokenizer";
       make_directories(tokenizer_folder_);
-      save_tokenizer_folder(prepared_->tokenizer(), tokenizer_folder_);
+      if (prepared_->has_tokenizer()) save_tokenizer_folder(prepared_->tokenizer(), tokenizer_folder_);
     }
-    job.data.tokenizer = tokenizer_folder_;
+    if (prepared_->has_tokenizer()) job.data.tokenizer = tokenizer_folder_;
   }
 
   bool can_be_timed(const JobSize& size) const {

@@ -25,8 +25,8 @@ namespace brisk {
 class ImageReader {
  public:
   // Model, store and tokenizer must outlive it. `frame`: what a text begins and ends with.
-  ImageReader(const ConditionalModel& model, const ParameterStore& store, ImageLayout layout, const Tokenizer& tokenizer,
-              PairFrame frame);
+  ImageReader(const ConditionalModel& model, const ParameterStore& store, ImageLayout layout,
+              const Tokenizer& tokenizer, PairFrame frame);
 
   using OnAnswer = std::function<void(size_t index, Translated answer)>;
   // Of images of the store, which has this layout's inputs. Answers come when all are done. Throws Cancelled.

@@ -23,7 +23,7 @@ ImportResult import_model(const std::string& path, const std::string& tokenizer_
   resolve_defaults(job);
   RunDirectory run = RunDirectory::open(run_path, RunDirectory::Mode::import);
   UnfinishedFolder unfinished(run.path());
-  save_tokenizer_folder(*model->tokenizer, run.path());
+  if (model->tokenizer) save_tokenizer_folder(*model->tokenizer, run.path());
   if (model->target_tokenizer) model->target_tokenizer->save(run.path() + kTargetTokenizerFile);
   save_frozen(run.path(), model->store);  // what no training changes: sinusoids, a bias that is kept as it is
   if (model->labels.count() > 0) write_labels(run.path(), model->labels);
@@ -46,7 +46,7 @@ ImportResult import_model(const std::string& path, const std::string& tokenizer_
   write_file_atomically(run.path() + "/summary.json", summary.dump(2) + "\n");
   write_file_atomically(run.job_path(), job_to_json_text(job));  // last: it makes the folder a run
   unfinished.finish();
-  return {model->kind, job.task, !has_no_head(job), model->store.count(), saved.bytes};
+  return {model->kind, job, !has_no_head(job), model->store.count(), saved.bytes};
 }
 
 }  // namespace brisk

@@ -7,12 +7,13 @@
 #include <string>
 
 #include "hub/finite.h"
+#include "job/job.h"
 
 namespace brisk {
 
 struct ImportResult {
   std::string kind;  // what it was: "Hugging Face folder"
-  std::string task;  // what it is for
+  Job job;           // of the run
   bool has_head = true;
   int64_t parameters = 0;
   int64_t bytes = 0;  // of the checkpoint

@@ -45,7 +45,10 @@ ModelSource from_run(const std::string& path) {
     user_error("{}: no checkpoint in it yet: train on with `brisk train ... --output {} --resume`", path, path);
   source.place = *checkpoint;
   const FileChecksums files = read_checkpoint_state(*checkpoint).run_files;
-  source.tokenizer = [run = run.path(), tokenizer_path = run.tokenizer_path(), files] {
+  const bool texts = has_texts(traits_of_task(source.job.task), source.model.type);
+  source.tokenizer = [run = run.path(), tokenizer_path = run.tokenizer_path(), files,
+                      texts]() -> std::unique_ptr<Tokenizer> {
+    if (!texts) return nullptr;
     check_run_file(run, "tokenizer.json", files, "copy it back from where it was saved, or name one with --tokenizer");
     return load_tokenizer(tokenizer_path);
   };
@@ -127,7 +130,7 @@ ModelSource checked(ModelSource source) {
   source.tokenizer = [own = std::move(source.tokenizer), model = source.model, task = source.job.task,
                       place = source.place] {
     std::unique_ptr<Tokenizer> tokenizer = own();
-    check_tokenizer(*tokenizer, model, task, place);
+    if (tokenizer) check_tokenizer(*tokenizer, model, task, place);
     return tokenizer;
   };
   if (source.target_tokenizer) {

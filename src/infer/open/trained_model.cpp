@@ -26,7 +26,7 @@ void compare_with_own(const ModelSource& source, const Tokenizer& given, const s
   } catch (const UserError&) {  // it has none: that is what --tokenizer is for
     return;
   }
-  if (own->fingerprint() == given.fingerprint()) return;
+  if (!own || own->fingerprint() == given.fingerprint()) return;
   warn("{}: not the tokenizer that {} has of its own ({} entries, there {}): what the model says may mean nothing",
        path, source.place, given.vocab_size(), own->vocab_size());
 }
@@ -97,6 +97,8 @@ std::unique_ptr<TrainedModel> open_whole(const std::string& path, const std::str
   const ModelSource source = open_model_source(path);
   auto model = std::make_unique<TrainedModel>();
   model->job = source.job;
+  if (!tokenizer_path.empty() && !has_texts(traits_of_task(source.job.task), source.model.type))
+    user_error("{}: it reads images and names their classes: it has no tokenizer; remove {}", path, tokenizer_path);
   model->tokenizer = tokenizer_path.empty() ? source.tokenizer() : load_tokenizer(tokenizer_path);
   if (!tokenizer_path.empty()) {
     check_tokenizer(*model->tokenizer, source.model, source.job.task, path);

@@ -19,7 +19,7 @@ namespace brisk {
 
 struct TrainedModel {
   Job job;
-  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<Tokenizer> tokenizer;         // none of a classifier of images
   std::unique_ptr<Tokenizer> target_tokenizer;  // of a model of text to text, where it writes with another one; or none
   ParameterStore store;
   ModelConfig config;

@@ -141,7 +141,9 @@ class LinearOp final : public Op {
   Tensor weight_part(const Tensor& whole) const {
     return rows_ > 0 && whole ? whole.row_range(first_row_, rows_) : whole;
   }
-  Tensor bias_part(const Tensor& whole) const { return rows_ > 0 && whole ? whole.columns(first_row_, rows_) : whole; }
+  Tensor bias_part(const Tensor& whole) const {
+    return rows_ > 0 && whole && whole.cols > rows_ ? whole.columns(first_row_, rows_) : whole;
+  }
 
   std::string label_;
   int row_set_;
@@ -177,6 +179,8 @@ Value linear(Tape& tape, Value x, Parameter* weight, const LinearOptions& option
   node.parameters = {weight};
   if (options.bias != nullptr) node.parameters.push_back(options.bias);
   if (options.rows > 0) node.parameter_parts.assign(node.parameters.size(), {options.first_row, width});
+  if (options.rows > 0 && options.bias != nullptr && options.bias->spec.cols == width)
+    node.parameter_parts[1].first = 0;
   if (options.residual) {
     node.inputs.push_back(options.residual);
     node.input_in_backward.push_back(false);

@@ -25,7 +25,7 @@ struct LinearOptions {
   double dropout = 0;
   Value residual{};       // added to the result, which then has the residual's type
   int64_t first_row = 0;  // use rows [first_row, first_row + rows) of the weight and the bias alone: of Q, K and V ...
-  int64_t rows = 0;       // ... stacked in one parameter, say; 0: all
+  int64_t rows = 0;  // ... stacked in one parameter, say; 0: all. A bias with no more numbers than these rows is theirs
 };
 
 struct GroupedLinearOptions {
@@ -112,6 +112,8 @@ Value sum_columns(Tape& tape, Value x, int64_t groups = 1);
 Value columns(Tape& tape, Value x, int64_t first, int64_t count);
 // The columns of all parts, one after the other.
 Value concatenate(Tape& tape, const std::vector<Value>& parts);
+// x in f32, which a residual stream is that begins with a norm or a product.
+Value widen(Tape& tape, Value x);
 // Of each row; or of each of its groups of D / groups neighbouring columns.
 Value softmax(Tape& tape, Value x, int64_t groups = 1);
 Value log_softmax(Tape& tape, Value x, int64_t groups = 1);

@@ -83,6 +83,7 @@ td.best,b.best{color:var(--good)}.dim,.dim *{color:var(--soft)}.set td,.set th{f
 .key{white-space:nowrap}.value{overflow-wrap:anywhere;min-width:90px}span.value{display:inline-block}
 .sample{border-left:3px solid var(--line);padding:2px 0 2px 12px;margin:8px 0}.sample small{color:var(--soft);display:block}
 .sample p{margin:2px 0;white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate}.sample p b{font-weight:650}
+.read{display:grid;grid-template-columns:repeat(3,minmax(0,1fr));gap:14px;align-items:start}.read img{max-width:100%;border:1px solid var(--line)}
 .finding{border-top:1px solid var(--line);padding:10px 0 2px}.finding:first-of-type{border-top:0}.finding h3{margin:0 0 6px;font-size:1rem}
 .finding p,.finding li,.finding code{overflow-wrap:anywhere}.finding ul{margin:0 0 10px;padding-left:20px;font-size:.88rem}
 .step{display:inline-block;min-width:140px;max-width:260px;white-space:normal;overflow-wrap:anywhere}

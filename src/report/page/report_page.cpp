@@ -14,6 +14,7 @@
 #include "report/page/data_section.h"
 #include "report/page/html.h"
 #include "report/page/ledger_bars.h"
+#include "report/page/sample_image.h"
 #include "report/read/run_facts.h"
 
 namespace brisk {
@@ -204,11 +205,20 @@ Html samples_section(const RunRecord& run) {
                                                ? std::string()
                                                : fmt::format(", validation loss {}", words::loss(loss->second))));
     }
-    body += html("<h3>{}</h3>\n", prompt.empty() ? "(no prompt)" : "“" + prompt + "”");
     const auto referred = std::ranges::find(run.samples, prompt, &Sample::prompt);
-    if (!referred->reference.empty())
-      body += html("<div class=\"sample\"><small>reference</small><p>{}</p></div>\n", referred->reference);
-    body += texts.front();
+    const Html reference =
+        referred->reference.empty()
+            ? Html()
+            : html("<div class=\"sample\"><small>reference</small><p>{}</p></div>\n", referred->reference);
+    if (referred->image.empty()) {
+      body += html("<h3>{}</h3>\n", prompt.empty() ? "(no prompt)" : "“" + prompt + "”") + reference + texts.front();
+    } else {
+      const std::string image = sample_image(referred->image);
+      body += html("<h3>{}</h3>\n<div class=\"read\">{}{}{}</div>\n", referred->image,
+                   image.empty() ? html("<p class=\"dim\">the image is no longer there</p>")
+                                 : html("<img src=\"{}\" alt=\"{}\">", image, referred->image),
+                   reference, texts.front());
+    }
     if (texts.size() > 2) {
       Html between;
       for (size_t i = 1; i + 1 < texts.size(); ++i) between += texts[i];

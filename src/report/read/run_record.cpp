@@ -412,7 +412,8 @@ void read_figures(RunRecord& run) {
     if (run.samples.size() >= kMostSamples) return;
     const auto ended = line.find("ended");
     run.samples.push_back({whole(line, "step"), word(line, "prompt"), word(line, "text"),
-                           ended != line.end() && ended->is_boolean() && ended->get<bool>(), word(line, "reference")});
+                           ended != line.end() && ended->is_boolean() && ended->get<bool>(), word(line, "reference"),
+                           word(line, "image")});
   });
   read_ledger(path + "/ledger.jsonl", run);
   const RunTotals& totals = run.totals;

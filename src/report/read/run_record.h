@@ -35,6 +35,7 @@ struct Sample {  // a line of samples.jsonl
   std::string prompt, text;    // the text begins with the prompt, or is what became of it
   bool ended = false;          // by the model itself
   std::string reference = {};  // what should have become of it; empty: there is none
+  std::string image = {};      // path of the image whose text it is; empty: there is none
 };
 
 using PhaseSeconds = std::vector<std::pair<std::string, double>>;  // in the ledger's order

@@ -1,6 +1,7 @@
 #include "train/engine/shared_evaluation.h"
 
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,12 @@ class SequenceRange final : public Sequences {
   }  // of all: the longest decides what is planned
   void append(int64_t index, int64_t epoch, int32_t sequence, MicroBatch& batch) const override {
     all_.append(begin_ + index, epoch, sequence, batch);
+  }
+  bool has_prefetch() const override { return all_.has_prefetch(); }
+  void prefetch(std::span<const int64_t> indices) const override {
+    std::vector<int64_t> of_all(indices.begin(), indices.end());
+    for (int64_t& index : of_all) index += begin_;
+    all_.prefetch(of_all);
   }
 
  private:

@@ -206,7 +206,7 @@ void RunWatch::write_sample(int64_t step, int64_t epoch, size_t number, const Ta
 
 // What the task shows of the validation data.
 void RunWatch::sample_validation(int64_t step, int64_t epoch, Ledger& ledger) {
-  if (!plan_.writes() || plan_.data.validation->empty()) return;
+  if (!plan_.writes() || plan_.data.validation->empty() || !plan_.data.tokenizer) return;
   Ledger::Hold hold(ledger, Phase::evaluation);
   std::vector<Task::Sample> samples;
   try {

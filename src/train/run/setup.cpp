@@ -25,6 +25,7 @@
 #include "comm/nccl.h"
 #include "infer/architecture/architecture.h"
 #include "infer/device_choice.h"
+#include "infer/open/label_file.h"
 #include "infer/open/model_parts.h"
 #include "infer/open/model_source.h"
 #include "job/job_options.h"
@@ -249,9 +250,10 @@ class Starter {
       for (const auto& [name, checksum] : files)
         check_run_file(plan_.directory.path(), name, files, "copy it back from where it was saved");
     }
-    const bool own_tokenizer = plan_.request.resume && file_exists(plan_.directory.tokenizer_path());
+    const bool goes_on = plan_.request.resume && (file_exists(plan_.directory.tokenizer_path()) ||
+                                                  file_exists(plan_.directory.path() + kLabelFile));
     DataRequest request{.processes = &plan_.processes()};
-    if (own_tokenizer) {
+    if (goes_on) {
       request.run = plan_.directory.path();
     } else if (!plan_.job.model.from.empty()) {
       const ModelSource source = open_model_source(plan_.job.model.from);
@@ -564,7 +566,7 @@ class Starter {
     }
     write_file_atomically(plan_.directory.job_path(), job_to_json_text(job_to_save()));  // first: it makes a run of it
     // Checkpoints know the bytes of these files: those that are there stay as they are.
-    if (!checkpoint_path_ || !file_exists(plan_.directory.tokenizer_path()))
+    if (plan_.data.tokenizer && (!checkpoint_path_ || !file_exists(plan_.directory.tokenizer_path())))
       save_tokenizer_folder(*plan_.data.tokenizer, plan_.directory.path());
     task_->write_files(plan_.directory.path());
     run_.state.run_files = checksums_of_run_files(plan_.directory.path());
@@ -585,7 +587,7 @@ class Starter {
   RunPlan& plan_;
   RunState& run_;
   RunResources& resources_;
-  const std::shared_ptr<Task> task_ = plan_.request.task ? plan_.request.task : make_task(plan_.job.task);
+  const std::shared_ptr<Task> task_ = plan_.request.task ? plan_.request.task : make_task(plan_.job);
   DeviceChoice place_;
   EngineOptions options_;
   Padding padding_;
@@ -656,7 +658,7 @@ std::vector<std::pair<std::string, std::string>> fingerprints_of(const TaskData&
   const auto text = [](uint64_t fingerprint) { return fmt::format("{:016x}", fingerprint); };
   std::vector<std::pair<std::string, std::string>> all;
   if (data.validation_fingerprint) all.emplace_back("validation_fingerprint", text(*data.validation_fingerprint));
-  all.emplace_back("tokenizer_fingerprint", text(data.tokenizer->fingerprint()));
+  if (data.tokenizer) all.emplace_back("tokenizer_fingerprint", text(data.tokenizer->fingerprint()));
   if (data.labels.count() > 0) {
     uint64_t sum = 0;  // whatever their order
     for (const std::string& name : data.labels.names()) sum += hash_bytes(name);

@@ -324,8 +324,9 @@ class Trainer {
     try {
       result = resources_.engine->evaluate(*plan_.data.validation, run_.ledger);
       Ledger::Hold hold(run_.ledger, Phase::evaluation);
-      plan_.task->add_metrics(resources_.engine->model(), resources_.engine->parameters(), *plan_.data.tokenizer,
-                              *plan_.data.validation, result->metrics);
+      if (plan_.data.tokenizer)
+        plan_.task->add_metrics(resources_.engine->model(), resources_.engine->parameters(), *plan_.data.tokenizer,
+                                *plan_.data.validation, result->metrics);
     } catch (const Cancelled&) {
       result.reset();
     }

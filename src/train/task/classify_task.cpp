@@ -10,7 +10,6 @@
 #include "base/machine/machine.h"
 #include "base/terminal/terminal.h"
 #include "base/text/plural.h"
-#include "base/text/spelling.h"
 #include "data/batch/loader.h"
 #include "data/examples/example_sequences.h"
 #include "data/examples/example_statistics.h"
@@ -22,6 +21,7 @@
 #include "job/job_options.h"
 #include "job/run_length.h"
 #include "models/encoder.h"
+#include "train/task/class_weights.h"
 #include "train/task/frozen_activations.h"
 #include "train/task/smoke_subset.h"
 #include "train/task/teacher.h"
@@ -54,21 +54,6 @@ double passes_over(const Job& job, const Sequences& train) {
   return kPassesWorthwhile;
 }
 
-// 1 where the job names no other.
-std::vector<float> named_class_weights(const NamedNumbers& named, const LabelSet& labels) {
-  std::vector<float> weights(static_cast<size_t>(labels.count()), 1.0f);
-  for (const auto& [name, weight] : named.numbers) {
-    const int32_t label = labels.find(name);
-    if (label < 0) {
-      const std::string nearest = nearest_word(name, labels.names());
-      user_error("training.class_weights: there is no class \"{}\"; the classes are {}{}", name, labels.text(),
-                 nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest));
-    }
-    weights[static_cast<size_t>(label)] = static_cast<float>(weight);
-  }
-  return weights;
-}
-
 }  // namespace
 
 std::string ClassifyTask::needs_cpu(const Job& job) const {
@@ -77,14 +62,7 @@ std::string ClassifyTask::needs_cpu(const Job& job) const {
 
 TaskData ClassifyTask::prepare(const Job& job, DataRequest request) {
   data_ = prepare_table(job, std::move(request));
-  if (const NamedNumbers& named = job.training.class_weights; named.word != "none") {
-    const std::vector<float> weights = named.word.empty() ? named_class_weights(named, data_.labels)
-                                                          : balanced_class_weights(data_.train.class_counts());
-    data_.train.set_class_weights(weights);
-    data_.notes.push_back(fmt::format(
-        "class weights: {}, {:.3g} to {:.3g}", named.word.empty() ? "as given" : named.word,
-        *std::min_element(weights.begin(), weights.end()), *std::max_element(weights.begin(), weights.end())));
-  }
+  weigh_classes(job, data_);
   train_ = std::make_shared<ExampleSequences>(data_.train, job.training.max_length);
   validation_ = std::make_shared<ExampleSequences>(data_.validation, job.training.max_length);
   if (!job.training.teacher.empty()) {
@@ -152,10 +130,8 @@ Task::Description ClassifyTask::describe_data(const Job& job, const TaskData& da
 }
 
 std::string ClassifyTask::describe_model(const Job& job) const {
-  return fmt::format("{}; {} classes: {}{}", Task::describe_model(job), data_.labels.count(), data_.labels.text(),
-                     validation_->empty() ? ""
-                                          : fmt::format("; the best model is chosen by validation {}",
-                                                        metrics().find(job.training.best_by)->title()));
+  return fmt::format("{}; {}", Task::describe_model(job),
+                     describe_classes(data_.labels, validation_->empty() ? "" : job.training.best_by));
 }
 
 void ClassifyTask::write_files(const std::string& run) const { write_labels(run, data_.labels); }

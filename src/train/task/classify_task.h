@@ -30,6 +30,7 @@ class ClassifyTask final : public Task {
   SmokeSubset take_subset(const Job& job, const std::string& folder, const SubsetSize& size, Job& small) const override;
   std::optional<TryOut> try_out(const std::string& run, const std::string& data) const override;
   std::string usage(const std::string& run) const override;
+  std::unique_ptr<Task> for_images() const override;
 
  private:
   TableData data_;  // all of it but the tokenizer

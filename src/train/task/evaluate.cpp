@@ -36,7 +36,8 @@ TaskEvaluation evaluate(const Task& task, const TrainedModel& model, Task::Evalu
   Ledger ledger;
   TaskEvaluation evaluation{.notes = std::move(data.notes), .max_length = longest, .cut = data.cut};
   evaluation.result = evaluator->evaluate(*data.sequences, ledger);
-  task.add_metrics(*model.model, model.store, *model.tokenizer, *data.sequences, evaluation.result.metrics);
+  if (model.tokenizer)
+    task.add_metrics(*model.model, model.store, *model.tokenizer, *data.sequences, evaluation.result.metrics);
   evaluation.details = data.details.json.empty() ? task.details(evaluation.result, model.labels) : data.details;
   evaluation.seconds = ledger.totals().seconds();
   return evaluation;

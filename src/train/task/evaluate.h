@@ -1,7 +1,7 @@
 // A trained model's quality on other data than it was trained on, whatever its task is.
 //
 //   const auto model = open_trained_model("runs/reviews", "");
-//   const TaskEvaluation evaluation = evaluate(*make_task(model->job.task), *model, {"test.csv"});
+//   const TaskEvaluation evaluation = evaluate(*make_task(model->job), *model, {"test.csv"});
 //   say("{}", metrics_text(evaluation.result.metrics, model->job.training.best_by));
 #pragma once
 

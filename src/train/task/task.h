@@ -3,7 +3,7 @@
 // what a trained model is good for. The one trainer does the rest: steps, checkpoints, the clock, the ledger. Nothing
 // outside compares a job's task with a name.
 //
-//   std::unique_ptr<Task> task = make_task(job.task);        // language_model, classify, mlm, translate
+//   std::unique_ptr<Task> task = make_task(job);             // language_model, classify, mlm, ...
 //   TaskData data = task->prepare(job, {});                  // sequences to train on and to evaluate with
 //   job = with_found(job, data.found);                       // model.vocab_size is the tokenizer's now
 //   EngineOptions options{.model = task->model_config(job), .layout = task->batch_layout(job)};
@@ -165,6 +165,9 @@ class Task {
   virtual std::optional<TryOut> try_out(const std::string& /*run*/, const std::string& /*data*/) const { return {}; }
   // What to do with a trained model, to be typed; `run` is quoted for a shell.
   virtual std::string usage(const std::string& run) const;
+
+  // The same task where a model reads images, if it reads texts otherwise.
+  virtual std::unique_ptr<Task> for_images() const { return nullptr; }
 };
 
 struct TaskEntry {
@@ -175,5 +178,6 @@ struct TaskEntry {
 std::span<const TaskEntry> tasks();
 
 std::unique_ptr<Task> make_task(std::string_view name);
+std::unique_ptr<Task> make_task(const Job& job);  // as its model's data is
 
 }  // namespace brisk

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "job/tables.h"
 #include "train/task/task.h"
 
 namespace brisk {
@@ -24,6 +25,12 @@ std::unique_ptr<Task> make_task(std::string_view name) {
       std::find_if(table.begin(), table.end(), [&](const TaskEntry& entry) { return entry.name == name; });
   BRISK_CHECK(found != table.end(), "no task {}", name);
   return found->make();
+}
+
+std::unique_ptr<Task> make_task(const Job& job) {
+  std::unique_ptr<Task> task = make_task(job.task);
+  std::unique_ptr<Task> of_images = reads_images(job.model.type) ? task->for_images() : nullptr;
+  return of_images ? std::move(of_images) : std::move(task);
 }
 
 }  // namespace brisk

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <set>
 #include <system_error>
@@ -12,6 +14,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "data/batch/chunk_sequences.h"
+#include "data/batch/packer.h"
 #include "data/corpus/corpus.h"
 #include "support/broken_system.h"
 
@@ -467,6 +470,61 @@ TEST(Weights, AreResumedAtAnyStep) {
     Loader resumed(text_sequences(stream, chunks), options);
     expect_same(step, resumed.next());
   }
+}
+
+// Notes what is hinted at, and whether that was before it was wanted.
+class HintedSequences : public Sequences {
+ public:
+  int64_t count() const override { return 23; }
+  int64_t rows(int64_t /*index*/, int /*set*/) const override { return 1; }
+  LengthTotals totals(int /*set*/) const override { return {.longest = 1, .rows = 23, .squares = 23}; }
+  void append(int64_t index, int64_t /*epoch*/, int32_t sequence, MicroBatch& batch) const override {
+    const std::lock_guard lock(mutex_);
+    late += hints_[index]-- == 0;
+    batch.sets[0].tokens.push_back(static_cast<int32_t>(index));
+    batch.sets[0].targets.push_back(0);
+    batch.sets[0].position.push_back(0);
+    batch.sets[0].sequence.push_back(sequence);
+    batch.sets[0].end_sequence(batch.sets[0].tokens.size());
+  }
+  bool has_prefetch() const override { return true; }
+  void prefetch(std::span<const int64_t> indices) const override {
+    const std::lock_guard lock(mutex_);
+    for (const int64_t index : indices) ++hints_[index];
+    hinted += std::ssize(indices);
+  }
+  mutable std::atomic<int64_t> late = 0, hinted = 0;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::map<int64_t, int64_t> hints_;
+};
+
+TEST(Loader, HintsAtEverySequenceBeforeItIsWanted) {
+  for (const int workers : {0, 1}) {
+    for (const StepShare share : {StepShare{}, StepShare{.parts = 4, .first = 1, .count = 2}}) {
+      const auto sequences = std::make_shared<const HintedSequences>();
+      int64_t delivered = 0;
+      {
+        Loader loader(sequences, {.sequences_per_step = 8, .workers = workers, .share = share});
+        for (int i = 0; i < 20; ++i) delivered += loader.next().sequences;
+      }
+      EXPECT_EQ(sequences->late, 0) << workers << " workers";
+      const int64_t most = delivered + 8 * 8;  // four steps ahead, and two that they hint at
+      EXPECT_GE(sequences->hinted, delivered);
+      EXPECT_LE(sequences->hinted, most) << "once for each";
+    }
+  }
+}
+
+TEST(EvaluationPacker, HintsAtEverySequenceBeforeItIsWanted) {
+  const HintedSequences sequences;
+  EvaluationPacker packer(sequences, {.rows = {4}, .count = 21});
+  MicroBatch batch;
+  while (packer.next(batch)) {
+  }
+  EXPECT_EQ(sequences.late, 0);
+  EXPECT_EQ(sequences.hinted, 21);
 }
 
 }  // namespace

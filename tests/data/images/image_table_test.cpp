@@ -171,11 +171,16 @@ class ImageChecks : public ::testing::Test {
   const ScratchFolder folder;
 };
 
-TEST_F(ImageChecks, RefuseTheFirstImageThatIsNone) {
+TEST_F(ImageChecks, RefuseFilesThatAreNoImages) {
   EXPECT_TRUE(check(BrokenImages::refuse).broken.empty());
   folder.write("imgs/3.ppm", "hello");
+  const std::string one = user_error_of([&] { check(BrokenImages::refuse); });
+  EXPECT_HAS(one, "3.ppm: it is no image");
+  EXPECT_HAS(one, "data.broken_images = \"skip\" leaves such images out");
   folder.write("imgs/5.ppm", "");
-  EXPECT_HAS(user_error_of([&] { check(BrokenImages::refuse); }), "3.ppm: it is no image");
+  const std::string two = user_error_of([&] { check(BrokenImages::refuse); });
+  EXPECT_HAS(two, "2 of 6 images cannot be read");
+  EXPECT_HAS(two, "5.ppm: the file is empty");
 }
 
 TEST_F(ImageChecks, LeaveOutImagesWhoseBodiesAreBroken) {

@@ -108,6 +108,11 @@ const std::vector<OpCase>& every_op() {
          return linear(r.tape, r.x, r.parameter("weight", 20),
                        {.bias = r.parameter("bias", 1, 20), .residual = r.x, .first_row = 5, .rows = kWidth});
        }},
+      {"linear_of_a_part_with_a_bias_of_its_own",
+       [](Recorder& r) {
+         return linear(r.tape, r.x, r.parameter("weight", 20),
+                       {.bias = r.parameter("bias", 1, 7), .first_row = 5, .rows = 7});
+       }},
       {"grouped_linear",
        [](Recorder& r) {
          return grouped_linear(r.tape, r.numbers("wide", 0, 16), r.table("weight", 48, 4), r.parameter("bias", 1, 48),
@@ -180,6 +185,7 @@ const std::vector<OpCase>& every_op() {
       {"first_columns", [](Recorder& r) { return columns(r.tape, r.x, 0, 1); }},
       {"overlapping_columns",
        [](Recorder& r) { return add(r.tape, columns(r.tape, r.x, 0, 7), columns(r.tape, r.x, 4, 7)); }},
+      {"widen", [](Recorder& r) { return widen(r.tape, linear(r.tape, r.x, r.parameter("weight", 9))); }},
       {"concatenate",
        [](Recorder& r) {
          return concatenate(r.tape, {r.x, r.numbers("y", 0, 5), r.numbers("z", 0, 1)});

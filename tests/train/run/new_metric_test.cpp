@@ -66,7 +66,7 @@ TEST(ANewMetric, FlowsFromTheEvaluationToEverythingThatShowsIt) {
   const ScratchFolder folder;
   Job job = tiny_text_job(folder);
   job.training.best_by = "bleu";
-  TrainingSetup setup(job, {.task = std::make_shared<BleuTask>(make_task(job.task))});
+  TrainingSetup setup(job, {.task = std::make_shared<BleuTask>(make_task(job))});
   RunWatch watch(setup.plan(), setup.run, setup.resources);
   BestModel best(setup.plan(), setup.run);
   const auto evaluate = [&](int64_t step, double loss, double value) {

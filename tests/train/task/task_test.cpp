@@ -37,7 +37,7 @@ TEST(ATask, PlansItsMicroBatchesBeforeItHasData) {
 
 TEST(ATeacher, DecidesForTheCpuBeforeADeviceIsChosen) {
   Job job = job_from_json_text(R"({"task": "classify", "training": {"teacher": "runs/big"}})", "job");
-  const std::unique_ptr<Task> task = make_task(job.task);
+  const std::unique_ptr<Task> task = make_task(job);
   EXPECT_EQ(training_device(*task, job).device, &cpu_device());
   EXPECT_EQ(job.device, "auto");
   job.device = "cuda";

@@ -147,7 +147,7 @@ TEST_F(FitChecks, AJobThatFollowsALineOfTheAdviceIsNotRefused) {
     resolve_defaults(job);
     const LengthFigures lengths{.longest = job.training.max_length,
                                 .mean = static_cast<double>(job.training.max_length)};
-    return plan_engine(*make_task(job.task), job, cpu_device(), {lengths}).options;
+    return plan_engine(*make_task(job), job, cpu_device(), {lengths}).options;
   };
   std::set<std::string> followed;
   for (const std::vector<std::string>& base : {std::vector<std::string>{"training.precision=fp32"},

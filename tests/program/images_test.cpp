@@ -1,0 +1,243 @@
+// Models that read images, as a user meets them: lines of text that are recognised, pages that are translated, digits that are
+// told apart; what is said about images that cannot work.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "program/support/small_job.h"
+#include "support/text_images.h"
+
+namespace brisk::program {
+namespace {
+
+namespace fs = std::filesystem;
+
+Json recogniser_job() {
+  return {{"task", "image_to_text"},
+          {"model",
+           {{"type", "vision_encoder_decoder"},
+            {"image_size", {16, 64}},
+            {"patch_size", 8},
+            {"encoder_d_model", 32},
+            {"encoder_layers", 1},
+            {"encoder_heads", 2},
+            {"d_model", 32},
+            {"num_layers", 1},
+            {"num_heads", 2},
+            {"vocab_size", 300},
+            {"dropout", 0}}},
+          {"training",
+           {{"max_length", 32},
+            {"batch_size", 8},
+            {"max_steps", 12},
+            {"learning_rate", 2e-3},
+            {"precision", "fp32"},
+            {"logging_steps", 1},
+            {"eval_steps", 6},
+            {"eval_translations", 4},
+            {"sample_translations", 2},
+            {"threads", 1}}},
+          {"data", {{"train", "lines/lines.tsv"}, {"validation_fraction", 0.2}}}};
+}
+
+Json digit_job() {
+  return {{"task", "classify"},
+          {"model",
+           {{"type", "vit"},
+            {"image_size", 24},
+            {"patch_size", 8},
+            {"d_model", 32},
+            {"num_layers", 1},
+            {"num_heads", 2},
+            {"dropout", 0}}},
+          {"training",
+           {{"batch_size", 20},
+            {"max_steps", 10},
+            {"learning_rate", 2e-3},
+            {"precision", "fp32"},
+            {"logging_steps", 1},
+            {"threads", 1}}},
+          {"data", {{"train", "digits/train"}, {"validation", "digits/test"}}}};
+}
+
+size_t count_of_lines(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+class Images : public ::testing::Test {
+ protected:
+  Outcome train(const Json& job, std::vector<std::string> more = {"--output", "run"}) {
+    write_job(folder, job);
+    std::vector<std::string> arguments = {"train", "job.json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_brisk(arguments, folder);
+  }
+
+  std::string refusal(const Json& job) {
+    const Outcome outcome = train(job, {"--output", "refused"});
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+    EXPECT_FALSE(fs::exists(folder / "refused"));
+    const size_t at = outcome.err.rfind("brisk: ");
+    return at == std::string::npos ? outcome.err : outcome.err.substr(at);
+  }
+
+  void make_lines(int64_t count = 40) { test::make_line_folder(folder / "lines", count, 1); }
+
+  TemporaryFolder folder;
+};
+
+TEST_F(Images, AreTrainedOnEvaluatedReadAndShown) {
+  make_lines();
+  Json job = recogniser_job();
+  job["training"]["best_by"] = "cer";
+  const Outcome trained = train(job);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  for (const char* words : {"images       32, read as 16 x 64 pixels, 16 patches of 8 x 8",
+                            "image cache:", "image:", "brisk predict run --images"})
+    EXPECT_TRUE(has(trained.err, words)) << words << "\n" << trained.err;
+  const Json summary = read_json(folder / "run/summary.json");
+  for (const char* name : {"loss", "accuracy", "bleu", "chrf", "cer", "steds", "bleu_text"})
+    EXPECT_TRUE(summary["best"].contains(std::string("validation_") + name)) << name;
+  EXPECT_EQ(read_json(folder / "run/job.json")["data"]["image_field"], "image");
+
+  const Outcome read = run_brisk({"predict", "run", "--images", "lines/images", "--beam", "1"}, folder);
+  ASSERT_EQ(read.exit_code, 0) << read.err;
+  EXPECT_EQ(count_of_lines(read.out), 40u);
+  EXPECT_TRUE(read.out.starts_with("lines/images/00000.pgm\t")) << read.out;
+  EXPECT_EQ(run_brisk({"predict", "run", "--images", "lines/lines.tsv", "--beam", "1"}, folder).out, read.out);
+  const Outcome files =
+      run_brisk({"predict", "run", "--images", "lines/images", "--output", "read", "--beam", "1"}, folder);
+  ASSERT_EQ(files.exit_code, 0) << files.err;
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "read"), {}), 40);
+  EXPECT_TRUE(fs::exists(folder / "read/00039.md"));
+
+  const Outcome measured = run_brisk({"eval", "run", "--data", "lines/lines.tsv", "--beam", "1", "--json"}, folder);
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  EXPECT_GT(Json::parse(measured.out)["cer"].get<double>(), 0);
+
+  const Outcome reported = run_brisk({"report", "run"}, folder);
+  ASSERT_EQ(reported.exit_code, 0) << reported.err;
+  EXPECT_TRUE(has(read_text(folder / "run/report.html"), "<img src=\"data:image/png;base64,"));
+}
+
+TEST_F(Images, OfAResumedRunGiveTheSameCurve) {
+  make_lines();
+  Json job = recogniser_job();
+  job["training"]["save_steps"] = 5;
+  ASSERT_EQ(train(job, {"--output", "whole"}).exit_code, 0);
+  ASSERT_EQ(train(recogniser_job(), {"--output", "again"}).exit_code, 0);
+  EXPECT_EQ(curve_of(folder / "whole"), curve_of(folder / "again"));
+  // Killed after its first checkpoint, and resumed.
+  job = recogniser_job();
+  job["training"]["save_steps"] = 5;
+  write_job(folder, job);
+  Process process({"train", "job.json", "--output", "killed"}, folder);
+  ASSERT_TRUE(process.wait_for("step 6/")) << process.finish().err;
+  process.send(SIGKILL);
+  process.finish();
+  const Outcome resumed = run_brisk({"train", "job.json", "--output", "killed", "--resume"}, folder);
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(curve_of(folder / "killed"), curve_of(folder / "whole"));
+  EXPECT_EQ(last_model_bytes(folder / "killed"), last_model_bytes(folder / "whole"));
+}
+
+TEST_F(Images, GiveTheSameResultWithoutACacheAndWithOtherWorkers) {
+  make_lines(24);
+  Json job = recogniser_job();
+  ASSERT_EQ(train(job, {"--output", "usual"}).exit_code, 0);
+  job["data"]["image_cache"] = 0;
+  for (const int workers : {0, 2}) {
+    job["training"]["dataloader_num_workers"] = workers;
+    ASSERT_EQ(train(job, {"--output", "other", "--overwrite"}).exit_code, 0);
+    EXPECT_EQ(curve_of(folder / "other"), curve_of(folder / "usual")) << workers;
+  }
+}
+
+TEST_F(Images, InFoldersAreDividedByTheSplitFile) {
+  test::make_page_folder(folder / "pages", 20, 1);
+  Json job = recogniser_job();
+  job["data"] = {{"images", "pages/imgs"}, {"texts", "pages/texts"}, {"split", "pages/split.json"}};
+  job["training"]["max_length"] = 64;
+  const Outcome trained = train(job);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_TRUE(has(trained.err, "images       16")) << trained.err;
+  EXPECT_TRUE(has(trained.err, "validation   2 images")) << trained.err;
+  const Outcome measured = run_brisk({"eval", "run", "--data", "pages/split.json", "--beam", "1", "--json"}, folder);
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+}
+
+TEST_F(Images, AreToldApart) {
+  test::make_digit_folder(folder / "digits", 100, 1);
+  const Outcome trained = train(digit_job());
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_TRUE(has(trained.err, "10 classes")) << trained.err;
+  EXPECT_FALSE(fs::exists(folder / "run/tokenizer.json"));
+  const Outcome answers = run_brisk({"predict", "run", "--images", "digits/test"}, folder);
+  ASSERT_EQ(answers.exit_code, 0) << answers.err;
+  EXPECT_EQ(count_of_lines(answers.out), 20u);
+  const Json first = Json::parse(answers.out.substr(0, answers.out.find('\n')));
+  EXPECT_TRUE(has(first["image"], "digits/test/0/"));
+  EXPECT_EQ(first["probabilities"].size(), 10u);
+  const Outcome measured = run_brisk({"eval", "run", "--data", "digits/test", "--json"}, folder);
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  const Json summary = read_json(folder / "run/summary.json");
+  EXPECT_NEAR(Json::parse(measured.out)["loss"].get<double>(), summary["best"]["validation_loss"].get<double>(), 1e-5);
+}
+
+TEST_F(Images, OfAnotherKindOfModelAreRefused) {
+  test::make_digit_folder(folder / "digits", 20, 1);
+  make_lines(4);
+  Json job = digit_job();
+  job["model"]["type"] = "bert";
+  EXPECT_TRUE(has(refusal(job), "model.image_size")) << refusal(job);
+  job = recogniser_job();
+  job["model"]["type"] = "encoder_decoder";
+  EXPECT_TRUE(has(refusal(job), "task image_to_text cannot train model.type = encoder_decoder")) << refusal(job);
+  job = recogniser_job();
+  job["task"] = "translate";
+  EXPECT_TRUE(has(refusal(job), "task translate cannot train model.type = vision_encoder_decoder")) << refusal(job);
+}
+
+TEST_F(Images, ThatCannotBeReadAreNamedOrSkipped) {
+  make_lines(30);
+  write_text(folder / "lines/images/00003.pgm", "no image at all");
+  EXPECT_TRUE(has(refusal(recogniser_job()), "00003.pgm"));
+  Json job = recogniser_job();
+  job["data"]["broken_images"] = "skip";
+  const Outcome skipped = train(job);
+  ASSERT_EQ(skipped.exit_code, 0) << skipped.err;
+  EXPECT_TRUE(has(skipped.err, "00003.pgm")) << skipped.err;
+  const Outcome refused = run_brisk({"predict", "run", "--images", "lines/images"}, folder);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_TRUE(has(refused.err, "00003.pgm")) << refused.err;
+  const Outcome read =
+      run_brisk({"predict", "run", "--images", "lines/images", "--skip-broken", "--beam", "1"}, folder);
+  ASSERT_EQ(read.exit_code, 0) << read.err;
+  EXPECT_EQ(count_of_lines(read.out), 29u);
+  EXPECT_EQ(run_brisk({"predict", "run", "--images", "nowhere"}, folder).exit_code, 2);
+  EXPECT_TRUE(has(run_brisk({"predict", "run", "a text"}, folder).err, "--images"));
+}
+
+TEST_F(Images, FoldersWithoutTheirOtherHalfAreRefused) {
+  test::make_page_folder(folder / "pages", 10, 1);
+  Json job = recogniser_job();
+  job["data"] = {{"texts", "pages/texts"}};
+  EXPECT_TRUE(has(refusal(job), "data.images")) << refusal(job);
+  job["data"] = {{"split", "pages/split.json"}, {"images", "pages/imgs"}};
+  EXPECT_TRUE(has(refusal(job), "data.texts")) << refusal(job);
+  job["data"] = {{"images", "pages/imgs"}, {"texts", "pages/texts"}, {"train", "other.tsv"}};
+  EXPECT_TRUE(has(refusal(job), "not both")) << refusal(job);
+}
+
+TEST_F(Images, AreSmokeTestedAndPlanned) {
+  make_lines();
+  write_job(folder, recogniser_job());
+  const Outcome smoke = run_brisk({"train", "job.json", "--smoke-test"}, folder);
+  EXPECT_EQ(smoke.exit_code, 0) << smoke.err << smoke.out;
+  const Outcome plan = run_brisk({"plan", "job.json", "--json"}, folder);
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+}
+
+}  // namespace
+}  // namespace brisk::program
