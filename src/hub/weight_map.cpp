@@ -128,6 +128,7 @@ void fill(const ParameterStore& store, const Parameter& parameter, int64_t first
 }  // namespace
 
 std::vector<int64_t> WeightPart::shape() const {
+  if (!shape_there.empty()) return shape_there;
   if (inputs == 0) return {outputs};
   return transposed ? std::vector<int64_t>{inputs, outputs} : std::vector<int64_t>{outputs, inputs};
 }

@@ -28,6 +28,8 @@ struct WeightPart {
   bool transposed = false;  // stored there as [inputs, outputs] (GPT-2's Conv1D)
   // > 0: the outputs are heads of this width, and there the first of every rotary pair come before the second ones.
   int64_t split_head_width = 0;
+  std::vector<int64_t> shape_there =
+      {};  // where it is neither a matrix nor a vector; the order of the numbers is the same
 
   int64_t count() const { return outputs * (inputs > 0 ? inputs : 1); }
   std::vector<int64_t> shape() const;  // there
