@@ -18,7 +18,7 @@ namespace brisk {
 
 namespace {
 
-struct BenchImageArguments {
+struct ImageBenchArguments {
   ImageBenchOptions options;
   std::string image_size;
   bool json = false;
@@ -40,7 +40,7 @@ std::vector<int64_t> image_size_from(const std::string& text) {
   return sides;
 }
 
-void run_image(BenchImageArguments& arguments, Ranks& ranks) {
+void run_image(ImageBenchArguments& arguments, Ranks& ranks) {
   ImageBenchOptions& options = arguments.options;
   options.processes = &ranks.group();
   if (!arguments.image_size.empty()) options.image_size = image_size_from(arguments.image_size);
@@ -64,7 +64,7 @@ void run_image(BenchImageArguments& arguments, Ranks& ranks) {
 void add_bench_image(CLI::App& bench, Runtime& runtime) {
   CLI::App* command = bench.add_subcommand(
       "image", "Time training of a model of images, of a known shape, on images made up in memory");
-  auto arguments = std::make_shared<BenchImageArguments>();
+  auto arguments = std::make_shared<ImageBenchArguments>();
   ImageBenchOptions& options = arguments->options;
   command
       ->add_option("--shape", options.shape,
