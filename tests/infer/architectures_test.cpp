@@ -78,7 +78,8 @@ TEST(Architectures, ReadEveryOptionOfTheModelOrRefuseIt) {
                                                                      {"output_bias", "trained"},
                                                                      {"first_token", "1"},
                                                                      {"output_transform", "true"},
-                                                                     {"activation_dropout", "0.37"}};
+                                                                     {"activation_dropout", "0.37"},
+                                                                     {"final_dropout", "0.37"}};
   for (const ArchitectureTraits& traits : all_architectures()) {
     for (const std::string& type : traits.types) {
       for (const auto& [key, value] : settings) {
