@@ -104,16 +104,18 @@ void predict_images(Runtime& runtime, LoadedModel& model, const std::string& ima
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   const std::vector<std::string> paths = model.find_images(images, arguments.skip_broken);
   size_t done = 0;
+  double told = 0;
   const auto show = [&](size_t more) {
+    constexpr double kEverySeconds = 10;
     done += more;
-    runtime.log().work({"images", static_cast<int64_t>(done), std::ssize(paths),
-                        static_cast<double>(done) / std::max(1e-9, seconds())});
+    if (seconds() - told < kEverySeconds || done == paths.size()) return;
+    told = seconds();
+    say(runtime, "{} of {} images, {:.2f} images/s", done, paths.size(), static_cast<double>(done) / told);
   };
   if (!model.labels().empty()) {
     if (!arguments.output.empty())
       throw UserError("--output: this model names classes, which go to standard output; leave it out");
     model.predict_images(paths, [&](std::span<const Prediction> answers) {
-      runtime.log().clear_progress();
       print_predictions(model, answers, std::span(paths).subspan(done, answers.size()));
       show(answers.size());
     });
@@ -123,7 +125,6 @@ void predict_images(Runtime& runtime, LoadedModel& model, const std::string& ima
     const TranslateTotals totals = model.read_images(
         paths,
         [&](std::span<const Translated> answers) {
-          runtime.log().clear_progress();
           for (size_t i = 0; i < answers.size(); ++i) {
             if (files.empty()) {
               print_text(paths[done + i], answers[i], arguments);
@@ -142,7 +143,6 @@ void predict_images(Runtime& runtime, LoadedModel& model, const std::string& ima
     }
     if (!files.empty()) say(runtime, "{}: {} file{}", arguments.output, files.size(), files.size() == 1 ? "" : "s");
   }
-  runtime.log().clear_progress();
   say(runtime, "{} image{} in {}: {:.2f} images/s", paths.size(), paths.size() == 1 ? "" : "s",
       format_duration(seconds()), static_cast<double>(paths.size()) / seconds());
 }
