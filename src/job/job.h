@@ -70,7 +70,7 @@ struct ModelOptions {
   std::string output_bias = "none";                        // none | fixed | trained
   bool output_transform = false;  // a matrix, the activation and a norm before the output projection
   int64_t first_token = -1;       // that the decoder reads before a target; -1: the tokenizer says
-  double activation_dropout = 0;
+  double activation_dropout = 0, final_dropout = 0;
 
   // Of models that read images: of their image encoder. Its width, layers, heads and d_ff are encoder_d_model, ... of an
   // encoder-decoder, and d_model, ... of a classifier; of swin, its first stage's width is.

@@ -446,6 +446,16 @@ void declare_encoder_decoder(Job& job, std::vector<Option>& all) {
       .used_with({"an activation that is not gated",
                   [&model] { return model.activation != "swiglu" && model.activation != "geglu"; }})
       .same_in_smoke_test();
+  all.emplace_back("model.final_dropout", model.final_dropout,
+                   "fraction of what the last norm of the encoder, and of the decoder, makes set to zero at random in "
+                   "training, as T5",
+                   OnResume::fixed)
+      .with_source(WithSource::suggests)
+      .at_least(0)
+      .below(1)
+      .only_with(pairs)
+      .used_with({"norm_position pre", [&model] { return model.norm_position == "pre"; }})
+      .same_in_smoke_test();
 }
 
 }  // namespace

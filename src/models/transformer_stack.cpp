@@ -36,7 +36,7 @@ uint64_t fingerprint_of_stack(const StackSizes& sizes) {
 uint64_t fingerprint_of_stack(const StackOptions& options) {
   const auto& [pre, first, norm_kind, epsilon, feed_forward, position_kind, offset, buckets, distance, theta,
                embeddings_scaled, attention_scaled, head_scaled, biased, tied, of_logits, transform, begins_with,
-               dropped, attention_dropped, activation_dropped] = options;
+               dropped, attention_dropped, activation_dropped, last_dropped] = options;
   return fingerprint_of("options", pre, first, norm_kind, epsilon, feed_forward, position_kind, offset, buckets,
                         distance, theta, embeddings_scaled, attention_scaled, head_scaled, biased, tied,
                         of_logits != StackOptions::HeadBias::none, transform, begins_with);
@@ -238,7 +238,9 @@ Value TransformerStack::output(Tape& tape, int row_set, const Source& source) co
     h = add_feed_forward(tape, layers_[l], h);
     tape.end_layer();
   }
-  return final_norm_.gain != nullptr ? normed(tape, h, final_norm_) : h;
+  if (final_norm_.gain == nullptr) return h;
+  return norm(tape, h, options_.norm, final_norm_.gain, final_norm_.bias, options_.norm_epsilon,
+              options_.final_dropout);
 }
 
 Value TransformerStack::memory(Tape& tape, Value source) const {

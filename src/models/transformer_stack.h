@@ -79,6 +79,7 @@ struct StackOptions {
   double dropout = 0.1;            // of embeddings and of what each part of a layer adds
   double attention_dropout = 0.1;  // of attention's probabilities
   double activation_dropout = 0;   // of what the activation makes, where it is not gated
+  double final_dropout = 0;        // of what the last norm makes, where there is one: T5
 
   bool is_gated() const { return feed_forward == FeedForward::gated_gelu || feed_forward == FeedForward::gated_silu; }
   Activation activation() const;

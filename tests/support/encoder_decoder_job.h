@@ -17,7 +17,7 @@ namespace brisk::testing {
 constexpr int64_t kPairVocabulary = 23, kLongestOfPairs = 9;
 
 inline EncoderDecoderConfig without_dropout(EncoderDecoderConfig config) {
-  config.dropout = config.attention_dropout = config.activation_dropout = 0;
+  config.dropout = config.attention_dropout = config.activation_dropout = config.final_dropout = 0;
   return config;
 }
 
@@ -35,6 +35,7 @@ inline EncoderDecoderConfig tiny_encoder_decoder(const std::string& shape) {
                                      .max_length = kLongestOfPairs,
                                      .types = 0};
   config.activation_dropout = 0.05;
+  config.final_dropout = 0.07;
   config.attention_dropout = 0.15;
   if (shape == "vanilla") config.positions = Config::Positions::interleaved_sinusoidal;
   if (shape == "post") {

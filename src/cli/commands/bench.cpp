@@ -8,17 +8,15 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/error.h"
-#include "base/terminal/terminal.h"
 #include "bench/bench_classify.h"
 #include "bench/bench_mu.h"
 #include "bench/bench_translate.h"
 #include "cli/as_ranks.h"
+#include "cli/bench_image_command.h"
+#include "cli/bench_output.h"
 #include "cli/command.h"
-#include "cli/device_option.h"
 #include "cli/limits.h"
 #include "train/engine/process_group.h"
-#include "train/record/run_text.h"
 
 namespace brisk {
 
@@ -28,80 +26,6 @@ struct BenchArguments {
   BenchOptions options;
   bool json = false;
 };
-
-// One JSON object: `json` describes the benchmark, the figures follow.
-void print_json(nlohmann::ordered_json json, const BenchFigures& figures) {
-  json["tokens_per_second"] = figures.tokens_per_second;
-  json["gflops"] = figures.gflops;
-  json["peak_gflops"] = figures.peak_gflops;
-  json["utilisation"] = figures.utilisation;
-  json["peak_memory_bytes"] = figures.peak_memory_bytes;
-  if (figures.peak_allocated_bytes > 0) json["peak_allocated_bytes"] = figures.peak_allocated_bytes;
-  json["first_step_seconds"] = figures.first_step_seconds;
-  json["warm_up_steps"] = figures.warm_up_steps;
-  if (figures.gpu) {
-    json["gpu"] = {{"mean_busy_share", figures.gpu->mean_busy_share},
-                   {"mean_watts", figures.gpu->mean_watts},
-                   {"max_celsius", figures.gpu->max_celsius},
-                   {"mean_sm_mhz", figures.gpu->mean_sm_mhz},
-                   {"joules", figures.gpu->joules}};
-  }
-  json["precision"] = figures.precision;
-  json["isa"] = figures.isa;
-  json["device"] = figures.device;
-  json["step_ms"] = figures.step_ms;
-  json["world_size"] = figures.world_size;
-  json["rank"] = figures.rank;
-  if (!figures.transport.empty()) json["transport"] = figures.transport;
-  for (const RankFigures& rank : figures.ranks) {
-    json["ranks"].push_back({{"tokens_per_second", rank.tokens_per_second},
-                             {"compute_seconds", rank.compute_seconds},
-                             {"exposed_communication_seconds", rank.communication_seconds},
-                             {"seconds", rank.seconds},
-                             {"peak_memory_bytes", rank.peak_memory_bytes}});
-  }
-  json["steps"] = figures.steps;
-  json["parameters"] = figures.parameters;
-  for (const auto& [phase, seconds] : phases_of(figures.ledger)) json["ledger"][phase] = seconds;
-  fmt::print("{}\n", json.dump());
-}
-
-// Of several processes: what each did.
-std::string rank_table(const BenchFigures& figures) {
-  Table table({fmt::format("{} ranks, {}", figures.world_size, figures.transport),
-               {"tokens/s", Align::right},
-               {"computing", Align::right},
-               {"communicating, exposed", Align::right},
-               {"peak memory", Align::right}});
-  for (size_t rank = 0; rank < figures.ranks.size(); ++rank) {
-    const RankFigures& own = figures.ranks[rank];
-    const double all = own.seconds > 0 ? 100 / own.seconds : 0;
-    table.add_row({fmt::format("rank {}", rank), fmt::format("{:.0f}", own.tokens_per_second),
-                   fmt::format("{:.1f} %", all * own.compute_seconds),
-                   fmt::format("{:.1f} %", all * own.communication_seconds),
-                   format_bytes(static_cast<double>(own.peak_memory_bytes))});
-  }
-  return table.text();
-}
-
-// A table and a line for people; `rates` and `memory` are what one kind of benchmark adds to the line.
-void print_text(const std::string& name, const std::string& rates, const BenchFigures& figures,
-                const std::string& memory = "") {
-  say("precision: {}", figures.reason);
-  fmt::print("{}", ledger_table(figures.ledger, {.steps = figures.steps}));
-  fmt::print(
-      "{}: {}{:.0f} tokens/s, {:.1f} ms per step (median of {}), {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, peak memory "
-      "{}{}\n",
-      name, rates, figures.tokens_per_second, figures.step_ms, figures.steps, figures.gflops, 100 * figures.utilisation,
-      figures.peak_gflops, format_bytes(static_cast<double>(figures.peak_memory_bytes)), memory);
-  if (!figures.ranks.empty()) fmt::print("{}", rank_table(figures));
-  if (figures.peak_allocated_bytes > 0) {
-    fmt::print(
-        "GPU: {} allocated by brisk, the rest by CUDA itself; first step {} after the start, {} warm-up steps{}\n",
-        format_bytes(static_cast<double>(figures.peak_allocated_bytes)), format_duration(figures.first_step_seconds),
-        figures.warm_up_steps, figures.gpu ? "; " + format_gpu(*figures.gpu) : "");
-  }
-}
 
 // What every benchmark of a language model tells besides.
 void add_text_figures(nlohmann::ordered_json& json, const TextTrainingFigures& figures) {
@@ -115,28 +39,6 @@ void add_text_figures(nlohmann::ordered_json& json, const TextTrainingFigures& f
 
 std::string planned_memory(const TextTrainingFigures& figures) {
   return fmt::format(" ({} planned)", format_bytes(static_cast<double>(figures.planned_memory_bytes())));
-}
-
-// Options of every benchmark.
-template <typename Options>
-void add_run_options(CLI::App* command, const std::shared_ptr<Options>& arguments) {
-  auto& options = arguments->options;
-  add_device_option(*command, options.device);
-  command
-      ->add_option("--precision", options.precision,
-                   "Number format of matrix products: fp32, bf16 or auto; on a GPU also tf32, fp16 and fp8")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp8", "auto"}));
-  command->add_flag_callback(
-      "--no-master-weights", [arguments] { arguments->options.master_weights = false; },
-      "Keep the layers' weights only in bf16, with stochastic rounding (GPU only)");
-  command->add_option("--threads", options.threads, "Number of compute threads, of each rank (default: all cores)")
-      ->check(at_least(1));
-  command
-      ->add_option("--micro-batch-tokens", options.micro_batch_tokens,
-                   "Maximum tokens per micro-batch (default: chosen by brisk)")
-      ->check(at_least(1));
-  command->add_flag("--json", arguments->json, "Print one JSON object on standard output");
 }
 
 struct ClassifyArguments {
@@ -384,6 +286,7 @@ void add_bench_command(CLI::App& app, Runtime& runtime) {
   add_classify(*command, runtime);
   add_mu(*command, runtime);
   add_translate(*command, runtime);
+  add_bench_image(*command, runtime);
 }
 
 }  // namespace brisk

@@ -125,7 +125,8 @@ void read_t5(const ConfigReader& reader, ModelOptions& model) {
   model.relative_distance = reader.size_or("relative_attention_max_distance", 128, kFarthest);
   reader.require("relative_attention_max_distance", model.relative_distance > model.relative_buckets / 2,
                  "more than half of relative_attention_num_buckets");
-  model.dropout = model.attention_dropout = model.activation_dropout = reader.share_or("dropout_rate", 0.1);
+  model.dropout = model.attention_dropout = model.activation_dropout = model.final_dropout =
+      reader.share_or("dropout_rate", 0.1);
   if (model.activation == "geglu" || model.activation == "swiglu") model.activation_dropout = 0;
   model.norm_epsilon = reader.number_or("layer_norm_epsilon", 1e-6, {.above = 0, .most = kLargestEpsilon});
   model.context = reader.size_or("n_positions", kT5Length, kLongestContext);

@@ -40,6 +40,7 @@ StackOptions stack_options(const ModelOptions& model) {
   options.dropout = model.dropout;
   options.attention_dropout = model.attention_dropout;
   options.activation_dropout = options.is_gated() ? 0 : model.activation_dropout;
+  options.final_dropout = options.pre_norm ? model.final_dropout : 0;
   return options;
 }
 
