@@ -53,6 +53,7 @@ HuggingFaceVisionEncoderDecoder::HuggingFaceVisionEncoderDecoder(const std::stri
   model_.type = "vision_encoder_decoder";
   shape_ = read_text_decoder_config(half_of(reader, "decoder"), model_);
   read_image_encoder_config(half_of(reader, "encoder"), model_);
+  model_.pooling = ModelOptions().pooling;  // a classifier's
   if (const Json* first = reader.find("decoder_start_token_id"); first != nullptr && *first != 0) {
     model_.first_token = reader.size("decoder_start_token_id", model_limits::kLargestVocabulary);
   } else if (first != nullptr) {

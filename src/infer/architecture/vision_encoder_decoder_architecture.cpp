@@ -20,6 +20,11 @@ class VisionEncoderDecoderArchitecture final : public Architecture {
     if (job.training.freeze_encoders) config.encoder.frozen = config.encoder.layers();
     return config;
   }
+  ModelConfig cached_config(const Job& job) const override {
+    ModelConfig config = training_config(job);
+    config.get_if<VisionEncoderDecoderConfig>()->encoder.cached = true;
+    return config;
+  }
   ModelConfig inference_config(const Job& job,
                                const std::function<bool(std::string_view)>& /*is_saved*/) const override {
     return plain_config(job.model);
