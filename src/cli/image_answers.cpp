@@ -6,12 +6,11 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <system_error>
 #include <vector>
 
+#include "base/files/files.h"
 #include "cli/messages.h"
 #include "cli/on_one_line.h"
 #include "cli/translation_options.h"
@@ -44,17 +43,8 @@ std::vector<fs::path> files_for(const std::vector<std::string>& paths, const std
 }
 
 void write_text_file(const fs::path& file, const std::string& text) {
-  std::error_code problem;
-  fs::create_directories(file.parent_path(), problem);
-  const fs::path partial = file.string() + ".partial";
-  std::ofstream out(partial, std::ios::binary);
-  out << text << (text.ends_with('\n') ? "" : "\n");
-  out.close();
-  if (out) fs::rename(partial, file, problem);
-  if (out && !problem) return;
-  std::error_code ignored;
-  fs::remove(partial, ignored);
-  throw UserError(fmt::format("{}: cannot write it; is the folder writable, and is there room?", file.string()));
+  make_directories(file.parent_path().string());
+  write_file_atomically(file.string(), text.ends_with('\n') ? text : text + "\n");
 }
 
 void print_text(const std::string& image, const Translated& answer, const ImageArguments& arguments) {
