@@ -55,7 +55,7 @@ def write(model, size, folder):
 def write_images(folder):
     generator = numpy.random.default_rng(5)
     for number in range(4):
-        pixels = generator.integers(0, 256, (30 + number, 41 - number, 3), dtype=numpy.uint8)
+        pixels = generator.integers(0, 256, (60 + number, 81 - number, 3), dtype=numpy.uint8)
         Image.fromarray(pixels).save(folder / f"{number}.png")
     return sorted(folder.glob("*.png"))
 
@@ -86,11 +86,9 @@ def run(*command):
 
 
 def of_brisk(brisk, folder, images, labels):
-    lines = run(brisk, "predict", folder, "--images", images[0].parent, "--fp32", "--top", len(labels)).splitlines()
     rows = []
-    for line in lines:
-        answer = json.loads(line)
-        named = {one["label"]: one["probability"] for one in answer["classes"]} if "classes" in answer else answer["probabilities"]
+    for line in run(brisk, "predict", folder, "--images", images[0].parent, "--fp32").splitlines():
+        named = json.loads(line)["probabilities"]
         rows.append([named[labels[number]] for number in range(len(labels))])
     return torch.tensor(rows)
 

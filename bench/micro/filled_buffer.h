@@ -4,17 +4,16 @@
 //   op.x = x.view();
 #pragma once
 
-#include <vector>
-
 #include "base/random.h"
+#include "tensor/device.h"
 #include "tensor/tensor.h"
 
 namespace brisk {
 
 class FilledBuffer {
  public:
-  FilledBuffer(int64_t rows, int64_t cols, DType type, uint64_t seed = 1) : rows_(rows), cols_(cols), type_(type) {
-    bytes_.resize(static_cast<size_t>(rows * cols * size_of(type)) + kPage);
+  FilledBuffer(int64_t rows, int64_t cols, DType type, uint64_t seed = 1)
+      : rows_(rows), cols_(cols), type_(type), memory_(cpu_device(), rows * cols * size_of(type)) {
     const Tensor all = view();
     for (int64_t i = 0; i < rows * cols; ++i) {
       const float x = static_cast<float>(mix64(seed << 40 ^ static_cast<uint64_t>(i)) >> 40) * 0x1.0p-24f - 0.5f;
@@ -25,16 +24,12 @@ class FilledBuffer {
       }
     }
   }
-  Tensor view() const {
-    const auto address = (reinterpret_cast<uintptr_t>(bytes_.data()) + kPage - 1) / kPage * kPage;
-    return matrix(reinterpret_cast<void*>(address), type_, rows_, cols_);
-  }
+  Tensor view() const { return matrix(memory_.data(), type_, rows_, cols_); }
 
  private:
-  static constexpr size_t kPage = 4096;
-  std::vector<char> bytes_;
   int64_t rows_, cols_;
   DType type_;
+  Buffer memory_;  // in large pages, as a program's arena
 };
 
 }  // namespace brisk

@@ -6,12 +6,11 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <system_error>
 #include <vector>
 
+#include "base/files/files.h"
 #include "cli/messages.h"
 #include "cli/on_one_line.h"
 #include "cli/translation_options.h"
@@ -44,17 +43,8 @@ std::vector<fs::path> files_for(const std::vector<std::string>& paths, const std
 }
 
 void write_text_file(const fs::path& file, const std::string& text) {
-  std::error_code problem;
-  fs::create_directories(file.parent_path(), problem);
-  const fs::path partial = file.string() + ".partial";
-  std::ofstream out(partial, std::ios::binary);
-  out << text << (text.ends_with('\n') ? "" : "\n");
-  out.close();
-  if (out) fs::rename(partial, file, problem);
-  if (out && !problem) return;
-  std::error_code ignored;
-  fs::remove(partial, ignored);
-  throw UserError(fmt::format("{}: cannot write it; is the folder writable, and is there room?", file.string()));
+  make_directories(file.parent_path().string());
+  write_file_atomically(file.string(), text.ends_with('\n') ? text : text + "\n");
 }
 
 void print_text(const std::string& image, const Translated& answer, const ImageArguments& arguments) {
@@ -104,16 +94,18 @@ void predict_images(Runtime& runtime, LoadedModel& model, const std::string& ima
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   const std::vector<std::string> paths = model.find_images(images, arguments.skip_broken);
   size_t done = 0;
+  double told = 0;
   const auto show = [&](size_t more) {
+    constexpr double kEverySeconds = 10;
     done += more;
-    runtime.log().work({"images", static_cast<int64_t>(done), std::ssize(paths),
-                        static_cast<double>(done) / std::max(1e-9, seconds())});
+    if (seconds() - told < kEverySeconds || done == paths.size()) return;
+    told = seconds();
+    say(runtime, "{} of {} images, {:.2f} images/s", done, paths.size(), static_cast<double>(done) / told);
   };
   if (!model.labels().empty()) {
     if (!arguments.output.empty())
       throw UserError("--output: this model names classes, which go to standard output; leave it out");
     model.predict_images(paths, [&](std::span<const Prediction> answers) {
-      runtime.log().clear_progress();
       print_predictions(model, answers, std::span(paths).subspan(done, answers.size()));
       show(answers.size());
     });
@@ -123,7 +115,6 @@ void predict_images(Runtime& runtime, LoadedModel& model, const std::string& ima
     const TranslateTotals totals = model.read_images(
         paths,
         [&](std::span<const Translated> answers) {
-          runtime.log().clear_progress();
           for (size_t i = 0; i < answers.size(); ++i) {
             if (files.empty()) {
               print_text(paths[done + i], answers[i], arguments);
@@ -142,7 +133,6 @@ void predict_images(Runtime& runtime, LoadedModel& model, const std::string& ima
     }
     if (!files.empty()) say(runtime, "{}: {} file{}", arguments.output, files.size(), files.size() == 1 ? "" : "s");
   }
-  runtime.log().clear_progress();
   say(runtime, "{} image{} in {}: {:.2f} images/s", paths.size(), paths.size() == 1 ? "" : "s",
       format_duration(seconds()), static_cast<double>(paths.size()) / seconds());
 }

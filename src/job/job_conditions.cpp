@@ -25,7 +25,9 @@ std::function<std::string()> not_for_type(const Job& job, const std::string& oth
   return [&job, otherwise] { return fmt::format("to model.type {} ({})", job.model.type, otherwise); };
 }
 
-bool trains_vocabulary(const Job& job) { return job.data.tokenizer.empty() && job.model.from.empty(); }
+bool trains_vocabulary(const Job& job) {
+  return job.data.tokenizer.empty() && job.model.from.empty() && has_texts(traits_of_task(job.task), job.model.type);
+}
 
 }  // namespace
 

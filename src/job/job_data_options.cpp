@@ -106,7 +106,7 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
       .also({"text_column", "text_key", "text_column_name", "text_column_names"})
       .decided_by_data()
       .only_with(with_single_texts(job, "it has source_field and target_field"))
-      .only_with(with_texts(job))
+      .used_with(with_texts(job))
       .same_in_smoke_test();
   all.emplace_back("data.label_field", data.label_field, "column or key that holds the label, a word or a number",
                    OnResume::fixed)

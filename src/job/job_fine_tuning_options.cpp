@@ -1,4 +1,6 @@
 // The options of training what is trained already, of learning from a teacher, and of encoders.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "job/job_conditions.h"
@@ -120,10 +122,14 @@ void declare_encoder_training(Job& job, std::vector<Option>& all) {
          "compute the outputs of the frozen layers once and keep them in data.cache_dir, if the run needs them "
          "more than once; changes speed, never the result",
          OnResume::fixed)
-      .only_with(with_encoder(job, "no activations of a decoder are cached"))
-      .used_with(with_labels(job))
-      .used_with({"training.freeze without frozen_dropout",
-                  [&training] { return training.freeze >= 0 && !training.frozen_dropout; }})
+      .only_with({"an encoder, or a model with image encoders",
+                  [&job] { return job.model.is_encoder() || reads_images(job.model.type); },
+                  [&job] { return fmt::format("to model.type {} (no activations of it are cached)", job.model.type); }})
+      .used_with({"training.freeze of a classifier without frozen_dropout, or training.freeze_encoders",
+                  [&job, &training] {
+                    const bool layers = training.freeze >= 0 && !training.frozen_dropout;
+                    return training.freeze_encoders || (layers && traits_of_task(job.task).has_labels);
+                  }})
       .same_in_smoke_test();
   all.emplace_back("training.prune_last_layer", training.prune_last_layer,
                    "compute in the last layer only the tokens whose outputs are used (the first of each text, or the "

@@ -56,6 +56,8 @@ void resolve_image_encoder(ModelOptions& model) {
   };
   resolve_processor(model.image_processor, model.image_encoder_from);
   resolve_processor(model.layout_processor, model.layout_encoder_from);
+  if (model.image_size.empty() && model.image_processor.empty()) model.image_size = {224};
+  if (model.image_size.size() == 1) model.image_size.push_back(model.image_size.front());
   if (model.image_encoder != "swin") return;
   if (model.encoder_depths.empty()) model.encoder_depths = {2, 2, 6, 2};
   const int64_t first_width = model.encoder_d_model > 0 ? model.encoder_d_model : model.d_model;

@@ -72,6 +72,12 @@ Value Dimtda::encoded(Tape& tape) const {
   return linear(tape, interpolate(tape, d, n, alpha), fusion_.weight, {.bias = fusion_.bias});
 }
 
+EncodedImages Dimtda::record_image_encoder(Tape& tape, int64_t encoder) const {
+  const ImageEncoder::Output made = encoder == 0 ? page_.record(tape, kPagePixels, kFirstFixed)
+                                                 : layout_.record(tape, kLayoutPixels, first_layout_set());
+  return {made.rows, made.set};
+}
+
 LossValues Dimtda::loss(Tape& tape, const LossOptions& options) const {
   return decoder_.loss(tape, encoded(tape), options);
 }

@@ -51,6 +51,8 @@ class Dimtda final : public ConditionalModel {
   Dimtda(const DimtdaConfig& config, ParameterStore& store);
 
   LossValues loss(Tape& tape, const LossOptions& options) const override;
+  int64_t image_encoders() const override { return 2; }  // of the page, of its layout
+  EncodedImages record_image_encoder(Tape& tape, int64_t encoder) const override;
   Value encode(Tape& tape) const override;
   Value next_token_logits(Tape& tape) const override;
   Value logits(Tape& tape) const override;

@@ -16,6 +16,12 @@ namespace brisk {
 class CausalModel;
 class ConditionalModel;
 
+// What an image encoder made: rows of a row set.
+struct EncodedImages {
+  Value rows;
+  int set = 0;
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -25,6 +31,11 @@ class Model {
   // Of a classifier: how many classes there are, and their logits for the rows of set 1, [rows, C], read back.
   virtual int64_t classes() const { return 0; }
   virtual Value class_logits(Tape& /*tape*/) const { return {}; }
+
+  // Of a model that reads images: its encoders, each of which can be recorded alone, so that what it makes is computed
+  // beforehand where it is not trained.
+  virtual int64_t image_encoders() const { return 0; }
+  virtual EncodedImages record_image_encoder(Tape& /*tape*/, int64_t /*encoder*/) const { return {}; }
 
   // The model as one that continues texts, or that reads a source and writes a text; nullptr where it is none.
   virtual const CausalModel* causal() const { return nullptr; }

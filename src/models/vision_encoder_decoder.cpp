@@ -17,6 +17,11 @@ VisionEncoderDecoder::VisionEncoderDecoder(const VisionEncoderDecoderConfig& con
 
 Value VisionEncoderDecoder::encoded(Tape& tape) const { return encoder_.record(tape, kPixels, kFirstFixed).rows; }
 
+EncodedImages VisionEncoderDecoder::record_image_encoder(Tape& tape, int64_t /*encoder*/) const {
+  const ImageEncoder::Output made = encoder_.record(tape, kPixels, kFirstFixed);
+  return {made.rows, made.set};
+}
+
 int VisionEncoderDecoder::memory_set() const { return encoder_.output_set(kPixels, kFirstFixed); }
 
 LossValues VisionEncoderDecoder::loss(Tape& tape, const LossOptions& options) const {

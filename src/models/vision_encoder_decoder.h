@@ -36,6 +36,8 @@ class VisionEncoderDecoder final : public ConditionalModel {
   VisionEncoderDecoder(const VisionEncoderDecoderConfig& config, ParameterStore& store);
 
   LossValues loss(Tape& tape, const LossOptions& options) const override;
+  int64_t image_encoders() const override { return 1; }
+  EncodedImages record_image_encoder(Tape& tape, int64_t encoder) const override;
   Value encode(Tape& tape) const override;
   Value next_token_logits(Tape& tape) const override;
   Value logits(Tape& tape) const override;

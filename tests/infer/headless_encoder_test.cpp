@@ -53,7 +53,7 @@ class HeadlessEncoder : public ::testing::Test {
 
 TEST_F(HeadlessEncoder, BecomesARunThatSaysItHasNoHead) {
   EXPECT_FALSE(result.has_head);
-  EXPECT_EQ(result.task, "classify");
+  EXPECT_EQ(result.job.task, "classify");
   const auto model = open_trained_model(run, "");
   EXPECT_EQ(model->model->classes(), 0);
   EXPECT_EQ(model->labels.count(), 0);

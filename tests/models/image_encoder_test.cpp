@@ -81,7 +81,7 @@ TEST(ImageEncoder, CountsItsOperations) {
 
 TEST(ImageEncoder, RefusesSizesThatDoNotFit) {
   ImageEncoderConfig config = nougat_small();
-  config.image = ImageInput::resized(900, 672, 4, false);
+  config.image = ImageInput::resized(84, 84, 4, false);
   EXPECT_TRUE(test::has(test::message_of<UserError>([&] { check_image_encoder(config, "model"); }), "halved"));
   config.image = ImageInput::resized(512, 512, 4, false);
   EXPECT_EQ(test::message_of<UserError>([&] { check_image_encoder(config, "model"); }),

@@ -154,6 +154,95 @@ TEST_F(Images, GiveTheSameResultWithoutACacheAndWithOtherWorkers) {
   }
 }
 
+TEST_F(Images, OfFrozenEncodersAreComputedOnceWithTheSameResult) {
+  make_lines(24);
+  ASSERT_EQ(train(recogniser_job(), {"--output", "first"}).exit_code, 0);
+  Json job = recogniser_job();
+  job["model"] = {{"from", "first"}};
+  job["training"]["freeze_encoders"] = true;
+  job["training"]["max_steps"] = 10;
+  const Outcome cached = train(job, {"--output", "cached"});
+  ASSERT_EQ(cached.exit_code, 0) << cached.err;
+  EXPECT_TRUE(has(cached.err, "frozen image encoders: what they make of the images was computed")) << cached.err;
+  EXPECT_TRUE(has(train(job, {"--output", "again"}).err, "was in"));
+  job["training"]["cache_frozen"] = false;
+  const Outcome computed = train(job, {"--output", "computed"});
+  ASSERT_EQ(computed.exit_code, 0) << computed.err;
+  EXPECT_FALSE(has(computed.err, "frozen image encoders:")) << computed.err;
+  const std::vector<Json> one = curve_of(folder / "cached"), other = curve_of(folder / "computed");
+  ASSERT_EQ(one.size(), other.size());
+  for (size_t i = 0; i < one.size(); ++i) {
+    for (const char* name : {"loss", "validation_loss", "validation_cer"}) {
+      if (!one[i].contains(name)) continue;
+      EXPECT_NEAR(one[i][name].get<double>(), other[i][name].get<double>(), 1e-4) << name << " " << i;
+    }
+  }
+}
+
+TEST_F(Images, AreReadAlikeByTwoProcesses) {
+  make_lines(24);
+  Json job = recogniser_job();
+  job["training"]["logical_ranks"] = 2;
+  ASSERT_EQ(train(job, {"--output", "one"}).exit_code, 0);
+  write_job(folder, job);
+  const Outcome two = run_brisk({"launch", "--ranks", "2", "--", "train", "job.json", "--output", "two"}, folder);
+  ASSERT_EQ(two.exit_code, 0) << two.err;
+  EXPECT_EQ(curve_of(folder / "two"), curve_of(folder / "one"));
+}
+
+TEST_F(Images, OfAFewPagesAreLearnedByHeart) {
+  test::make_page_folder(folder / "pages", 4, 1);
+  Json job = {{"task", "image_to_text"},
+              {"model",
+               {{"type", "dimtda"},
+                {"image_size", {64, 128}},
+                {"encoder_d_model", 16},
+                {"encoder_depths", {1, 1}},
+                {"encoder_stage_heads", {2, 4}},
+                {"window_size", 4},
+                {"layout_image_size", 32},
+                {"layout_patch_size", 16},
+                {"layout_d_model", 32},
+                {"layout_layers", 1},
+                {"layout_heads", 2},
+                {"queries", 8},
+                {"query_width", 32},
+                {"query_heads", 2},
+                {"d_model", 48},
+                {"num_layers", 1},
+                {"num_heads", 2},
+                {"dropout", 0},
+                {"vocab_size", 320}}},
+              {"training",
+               {{"per_device_train_batch_size", 2},
+                {"gradient_accumulation_steps", 2},
+                {"eval_strategy", "steps"},
+                {"eval_steps", 400},
+                {"save_strategy", "steps"},
+                {"save_steps", 200},
+                {"logging_steps", 100},
+                {"dataloader_num_workers", 1},
+                {"load_best_model_at_end", true},
+                {"label_smoothing", 0},
+                {"max_steps", 400},
+                {"max_length", 64},
+                {"optimizer", "adamw"},
+                {"learning_rate", 2e-3},
+                {"divergence_guard", false},
+                {"precision", "fp32"},
+                {"threads", 1}}},
+              {"data", {{"images", "pages/imgs"}, {"texts", "pages/texts"}, {"validation_fraction", 0}}}};
+  const Outcome trained = train(job);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Outcome read =
+      run_brisk({"predict", "run", "--images", "pages/imgs", "--output", "read", "--suffix", ".mmd"}, folder);
+  ASSERT_EQ(read.exit_code, 0) << read.err;
+  for (const auto& page : fs::directory_iterator(folder / "pages/texts")) {
+    const std::string name = page.path().filename().string();
+    EXPECT_EQ(read_text((folder / "read/") + name), read_text(page.path().string())) << name;
+  }
+}
+
 TEST_F(Images, InFoldersAreDividedByTheSplitFile) {
   test::make_page_folder(folder / "pages", 20, 1);
   Json job = recogniser_job();

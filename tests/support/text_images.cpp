@@ -227,6 +227,7 @@ void make_page_folder(const std::string& folder, int64_t images, uint64_t seed) 
   for (const char* part : {"/imgs", "/texts"}) std::filesystem::create_directories(folder + part);
   std::mt19937_64 random(seed);
   std::array<std::string, 3> names;  // of the parts
+  std::string pairs;
   for (int64_t i = 0; i < images; ++i) {
     const std::string name = "page" + numbered(i);
     const auto heading = one_of(random, kHeadings);
@@ -239,9 +240,18 @@ void make_page_folder(const std::string& folder, int64_t images, uint64_t seed) 
     }
     write_pgm(folder + "/imgs/" + name + ".pgm", draw_text(german, random_style(random), random));
     write_text(folder + "/texts/" + name + ".mmd", english);
+    const auto quoted = [](const std::string& text) {
+      std::string json;
+      for (const char c : text) json += c == '\n' ? "\\n" : std::string(1, c);
+      return "\"" + json + "\"";
+    };
+    std::string lines;
+    for (const std::string& line : german) lines += line + "\n";
+    if (i % 10 < 8) pairs += "{\"source\": " + quoted(lines) + ", \"target\": " + quoted(english) + "}\n";
     std::string& part = names[i % 10 == 8 ? 1 : i % 10 == 9 ? 2 : 0];
     part += (part.empty() ? "\"" : ", \"") + name + "\"";
   }
+  write_text(folder + "/texts.jsonl", pairs);
   write_text(folder + "/split.json", "{\"train_name_list\": [" + names[0] + "],\n \"valid_name_list\": [" + names[1] +
                                          "],\n \"test_name_list\": [" + names[2] + "]}\n");
 }

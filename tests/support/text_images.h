@@ -6,7 +6,8 @@
 //   write_pgm("line.pgm", image);
 //
 //   make_line_folder("lines", 2000, /*seed=*/1);     // lines/lines.tsv (image, text) and lines/images/*.pgm
-//   make_page_folder("pages", 200, 1);               // pages/imgs/*.pgm, pages/texts/*.mmd, pages/split.json: German to English
+//   make_page_folder("pages", 200, 1);               // pages/imgs/*.pgm, pages/texts/*.mmd, pages/split.json: German to English;
+//                                                    // and the texts of those to train on as pairs, pages/texts.jsonl
 //   make_digit_folder("digits", 300, 1);             // digits/train/7/*.pgm, digits/test/7/*.pgm
 #pragma once
 

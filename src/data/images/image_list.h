@@ -8,6 +8,7 @@
 #include <span>
 
 #include "data/batch/sequences.h"
+#include "data/images/image_features.h"
 #include "data/images/image_store.h"
 #include "image/image_input.h"
 
@@ -19,9 +20,10 @@ class ImageList final : public Sequences {
     text,  // set 1 has no rows
     label  // set 1 has a row of each, without a target
   };
-  // Store, numbers and layout must outlive it.
-  ImageList(const ImageStore& store, std::span<const int64_t> images, const ImageLayout& layout, Asks asks)
-      : store_(store), images_(images), layout_(layout), asks_(asks) {}
+  // Store, numbers, layout and features must outlive it. `features`: in place of pixels; none: images are read.
+  ImageList(const ImageStore& store, std::span<const int64_t> images, const ImageLayout& layout, Asks asks,
+            const ImageFeatures* features = nullptr)
+      : store_(store), images_(images), layout_(layout), asks_(asks), features_(features) {}
 
   int64_t count() const override { return std::ssize(images_); }
   int sets() const override { return asks_ == Asks::label ? 1 : static_cast<int>(layout_.images.size()) + 1; }
@@ -36,6 +38,7 @@ class ImageList final : public Sequences {
   std::span<const int64_t> images_;
   const ImageLayout& layout_;
   Asks asks_;
+  const ImageFeatures* features_;
 };
 
 }  // namespace brisk

@@ -32,9 +32,13 @@ void append_image_rows(const Image& image, const ImageInput& input, int32_t sequ
   // (Space for the rows is made when a micro-batch is begun.)
   if (set.pixels.empty())
     set.pixels.reserve(std::max<size_t>(set.tokens.capacity(), 1) * static_cast<size_t>(input.cols()));
+  append_patches(image, input, set.pixels);
+  append_image_places(input, sequence, set);
+}
+
+void append_image_places(const ImageInput& input, int32_t sequence, MicroBatch::Set& set) {
   if (input.class_row) set.tokens.push_back(1);
   set.tokens.resize(set.tokens.size() + static_cast<size_t>(input.patches()), 0);
-  append_patches(image, input, set.pixels);
   append_numbered(set, input.rows(), sequence);
 }
 
@@ -53,6 +57,7 @@ ImageSequences::ImageSequences(ExampleSet examples, std::shared_ptr<const ImageS
 }
 
 void ImageSequences::prefetch(std::span<const int64_t> indices) const {
+  if (features_) return;
   std::vector<int64_t> images;
   for (const int64_t index : indices) images.push_back(examples_.row_of(index));
   store_->prefetch(images);
@@ -91,8 +96,15 @@ std::vector<TokenId> ImageTextSequences::target_tokens(int64_t index) const {
 }
 
 void ImageTextSequences::append(int64_t index, int64_t /*epoch*/, int32_t sequence, MicroBatch& batch) const {
-  const ImageStore::Images images = this->images(index);
-  append_image_rows(images->front(), layout_.images.front(), sequence, batch.sets[0]);
+  const ImageStore::Images images = features_ ? nullptr : this->images(index);
+  const auto append_rows_of = [&](size_t input, MicroBatch::Set& set) {
+    if (images) {
+      append_image_rows((*images)[input], layout_.images[input], sequence, set);
+    } else {
+      append_image_places(layout_.images[input], sequence, set);
+    }
+  };
+  append_rows_of(0, batch.sets[0]);
   std::vector<TokenId> target = {frame_.start};
   target.insert(target.end(), frame_.target_prefix.begin(), frame_.target_prefix.end());
   const size_t at = target.size();
@@ -103,8 +115,9 @@ void ImageTextSequences::append(int64_t index, int64_t /*epoch*/, int32_t sequen
   target.push_back(frame_.end);
   const std::span<const TokenId> all = target;
   append_rows(batch.sets[kTargetSet], all.first(all.size() - 1), all.subspan(1), sequence);
-  if (layout_.images.size() > 1) append_image_rows(images->back(), layout_.images.back(), sequence, batch.sets[2]);
+  if (layout_.images.size() > 1) append_rows_of(1, batch.sets[2]);
   append_fixed_rows(layout_, sequence, batch);
+  if (features_) features_->append(examples_.row_of(index), batch);
 }
 
 FittingTexts fitting_image_texts(const ExampleSet& examples, const PairFrame& frame, int64_t most_target_rows,

@@ -18,6 +18,7 @@
 
 #include "data/batch/sequences.h"
 #include "data/examples/pair_sequences.h"
+#include "data/images/image_features.h"
 #include "data/images/image_store.h"
 #include "data/images/image_table.h"
 #include "image/image_input.h"
@@ -27,8 +28,9 @@ namespace brisk {
 // The number of the first set of ImageLayout::fixed_rows.
 inline size_t first_fixed_set(const ImageLayout& layout) { return layout.images.size() + 1; }
 
-// The patches of one more sequence in row set `set`.
+// The patches of one more sequence in row set `set`; and their rows alone, whose pixels no one reads.
 void append_image_rows(const Image& image, const ImageInput& input, int32_t sequence, MicroBatch::Set& set);
+void append_image_places(const ImageInput& input, int32_t sequence, MicroBatch::Set& set);
 // Its rows in the fixed sets; call it when all its other rows are there.
 void append_fixed_rows(const ImageLayout& layout, int32_t sequence, MicroBatch& batch);
 
@@ -37,6 +39,10 @@ class ImageSequences : public Sequences {
   int64_t count() const override { return examples_.count(); }
   bool has_prefetch() const override { return true; }
   void prefetch(std::span<const int64_t> indices) const override;
+
+  // From now on micro-batches have these in place of pixels, and no image is read. Before any of it is used by threads.
+  void read_features(std::shared_ptr<const ImageFeatures> features) { features_ = std::move(features); }
+  const ImageFeatures* features() const { return features_.get(); }
 
   const ExampleSet& examples() const { return examples_; }
   const ImageStore& store() const { return *store_; }
@@ -49,6 +55,7 @@ class ImageSequences : public Sequences {
   ExampleSet examples_;
   std::shared_ptr<const ImageStore> store_;  // of the rows of examples_.data()
   ImageLayout layout_;
+  std::shared_ptr<const ImageFeatures> features_;  // none: images are read
 };
 
 class ImageTextSequences : public ImageSequences {

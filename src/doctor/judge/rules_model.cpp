@@ -9,6 +9,7 @@
 #include "doctor/judge/compose.h"
 #include "doctor/judge/rule_groups.h"
 #include "doctor/judge/shares.h"
+#include "job/tables.h"
 
 namespace brisk {
 
@@ -91,6 +92,7 @@ double attention_left(const DataReadings& data, double length) {
 
 std::optional<Finding> look_attention_length(const Readings& readings) {
   const EpochShares shares(readings);
+  if (reads_images(readings.job.model.type)) return {};  // an image has as many patches as the model reads
   const double attention = shares.of({Phase::forward_attention, Phase::backward_attention});
   const int64_t longest =
       std::min(readings.job.training.max_length, readings.data.longest > 0 ? readings.data.longest : INT64_MAX);

@@ -379,7 +379,9 @@ nlohmann::ordered_json text_decoder_json(TextDecoderShape shape, const ModelOpti
     if (shape == Shape::trocr) {
       json["layernorm_embedding"] = model.embedding_norm;
       json["use_learned_position_embeddings"] = true;
-      if (!model.bridge) json["cross_attention_hidden_size"] = model.encoder_d_model;
+      const bool swin = model.image_encoder == "swin";
+      const auto halvings = swin ? std::ssize(model.encoder_depths) - 1 : 0;
+      if (!model.bridge) json["cross_attention_hidden_size"] = model.encoder_d_model << halvings;
     } else {
       json["hidden_size"] = model.d_model;
       json["add_final_layer_norm"] = true;

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "data/examples/pair_sequences.h"
+#include "data/images/image_features.h"
 #include "data/images/image_store.h"
 #include "image/image_input.h"
 #include "infer/answer/conditional_generator.h"
@@ -29,9 +30,10 @@ class ImageReader {
               const Tokenizer& tokenizer, PairFrame frame);
 
   using OnAnswer = std::function<void(size_t index, Translated answer)>;
-  // Of images of the store, which has this layout's inputs. Answers come when all are done. Throws Cancelled.
+  // Of images of the store, which has this layout's inputs. `features`: of the images, for a model whose encoders are cached.
+  // Answers come when all are done. Throws Cancelled.
   void read(const ImageStore& store, std::span<const int64_t> images, const TranslateOptions& options,
-            const OnAnswer& on_answer);
+            const OnAnswer& on_answer, const ImageFeatures* features = nullptr);
   int64_t tokens() const { return generator_.tokens(); }  // of all texts so far
 
   const ImageLayout& layout() const { return layout_; }

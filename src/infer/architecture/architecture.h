@@ -46,6 +46,9 @@ class Architecture {
   // Parts of a new model that begin as those of trained ones.
   virtual std::vector<ModelPart> parts(const ModelOptions& /*model*/) const { return {}; }
 
+  // As training_config() where the image encoders are frozen and what they make comes with the batch.
+  virtual ModelConfig cached_config(const Job& job) const { return training_config(job); }
+
   // Whether training can start from a model with another head or with more layers, and not from an equal one alone.
   virtual bool starts_from_part() const { return false; }
 

@@ -38,6 +38,12 @@ class DimtdaArchitecture final : public Architecture {
     }
     return config;
   }
+  ModelConfig cached_config(const Job& job) const override {
+    ModelConfig config = training_config(job);
+    DimtdaConfig& own = *config.get_if<DimtdaConfig>();
+    own.page.cached = own.layout.cached = true;
+    return config;
+  }
   ModelConfig inference_config(const Job& job,
                                const std::function<bool(std::string_view)>& /*is_saved*/) const override {
     return plain_config(job.model);

@@ -46,9 +46,11 @@ ImageEncoderConfig image_encoder_config(const ModelOptions& model) {
   const bool swin = config.kind == Kind::swin;
   config.image = image_input_of(model.image_processor, model.image_size, model.patch_size, !swin, "model.image_size");
   config.d_model = alone ? model.d_model : model.encoder_d_model;
-  config.num_layers = alone ? model.num_layers : model.encoder_layers;
-  config.num_heads = alone ? model.num_heads : model.encoder_heads;
-  config.d_ff = alone ? model.d_ff : model.encoder_d_ff;
+  if (!swin) {  // whose stages have theirs
+    config.num_layers = alone ? model.num_layers : model.encoder_layers;
+    config.num_heads = alone ? model.num_heads : model.encoder_heads;
+    config.d_ff = alone ? model.d_ff : model.encoder_d_ff;
+  }
   for (size_t stage = 0; swin && stage < model.encoder_depths.size(); ++stage) {
     const int64_t width = config.d_model << stage;
     config.stages.push_back({.num_layers = model.encoder_depths[stage],

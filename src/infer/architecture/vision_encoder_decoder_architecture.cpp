@@ -1,6 +1,8 @@
 // An image encoder and a decoder of text (models/vision_encoder_decoder.h); Hugging Face folders.
 #include <fmt/format.h>
 
+#include "hub/huggingface/vision_encoder_decoder.h"
+#include "image/preprocessor_config.h"
 #include "infer/architecture/architecture.h"
 #include "infer/architecture/image_encoder_options.h"
 #include "infer/architecture/text_decoder_options.h"
@@ -16,6 +18,11 @@ class VisionEncoderDecoderArchitecture final : public Architecture {
   ModelConfig training_config(const Job& job) const override {
     VisionEncoderDecoderConfig config = plain_config(job.model);
     if (job.training.freeze_encoders) config.encoder.frozen = config.encoder.layers();
+    return config;
+  }
+  ModelConfig cached_config(const Job& job) const override {
+    ModelConfig config = training_config(job);
+    config.get_if<VisionEncoderDecoderConfig>()->encoder.cached = true;
     return config;
   }
   ModelConfig inference_config(const Job& job,
@@ -44,10 +51,40 @@ class VisionEncoderDecoderArchitecture final : public Architecture {
         model.positions, config.decoder.options.dropout, config.decoder.options.attention_dropout);
   }
 
+  std::optional<ModelSource> open_foreign(const std::string& path) const override {
+    if (!is_huggingface_vision_encoder_decoder(path)) return std::nullopt;
+    const auto folder = std::make_shared<HuggingFaceVisionEncoderDecoder>(path);
+    ModelSource source = foreign_source("Hugging Face folder", path, folder->model());
+    source.job.task = "image_to_text";
+    source.tokenizer = [path] { return load_tokenizer(path); };
+    source.check = [folder](const ParameterStore& store) { folder->check(store); };
+    source.load_into = [folder](ParameterStore& store, NonFinite nonfinite) { folder->load_into(store, nonfinite); };
+    source.config = plain_config(source.model);
+    return source;
+  }
+
+  void check_huggingface(const ModelOptions& model) const override {
+    check_huggingface_vision_encoder_decoder(resolved(model));
+  }
+
+  std::string write_huggingface(const TrainedModel& model, const std::string& folder,
+                                SafetensorsType type) const override {
+    ModelOptions options = resolved(model.job.model);
+    options.image_processor = preprocessor_config_text(plain_config(options).encoder.image.processing);
+    write_huggingface_vision_encoder_decoder(folder, options, model.store, *model.tokenizer, type,
+                                             model.job.training.max_length);
+    return "VisionEncoderDecoderModel";
+  }
+
  private:
-  static VisionEncoderDecoderConfig plain_config(ModelOptions model) {
+  static ModelOptions resolved(ModelOptions model) {
     resolve_image_encoder(model);
     resolve_encoder_decoder(model);
+    return model;
+  }
+  // With nothing frozen.
+  static VisionEncoderDecoderConfig plain_config(const ModelOptions& options) {
+    const ModelOptions model = resolved(options);
     return {.encoder = image_encoder_config(model), .decoder = text_decoder_config(model)};
   }
 };

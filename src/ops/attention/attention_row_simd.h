@@ -43,7 +43,8 @@ inline float soften_row(float* scores, int64_t limit, int64_t zero_to, const Row
     store(scores + j, dropout.active ? dropout.keep(power, block + j) : power);
   });
   for (int64_t j = round_up(limit, kLanes); j < zero_to; j += kLanes) store(scores + j, zero());
-  const float correction = before == largest ? 1.0f : __builtin_expf(before - largest);
+  // The power of the lowest number is 0; asked for it, the library takes longer than for all powers of a window's row.
+  const float correction = before == largest ? 1.0f : before == kLowest ? 0.0f : __builtin_expf(before - largest);
   total = total * correction + reduce_add(sum);
   return correction;
 }

@@ -22,6 +22,11 @@ void clear_rows_of_no_sequence(const RowSet& rows, const Tensor& t) {
 
 bool is_empty(const RowSet& rows, int64_t sequence) { return rows.starts[sequence + 1] == rows.starts[sequence]; }
 
+// Of all sequences' regions, one after the other.
+GridTask region_at(int64_t number, int64_t regions) {
+  return {number / regions, static_cast<int32_t>(number % regions)};
+}
+
 }  // namespace
 
 void grid_attention_forward(const GridAttentionForward& op) {
@@ -33,9 +38,10 @@ void grid_attention_forward(const GridAttentionForward& op) {
   thread_pool().for_range(op.rows.sequences * regions * blocks, 1, [&](int64_t begin, int64_t end, int) {
     void* scratch = thread_scratch(scratch_bytes);
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t region = task / blocks, head = task % blocks * kHeadsOfATask;
-      if (is_empty(op.rows, region / regions)) continue;
-      run(op, region / regions, static_cast<int32_t>(region % regions), head,
+      const int64_t at = task / blocks, head = task % blocks * kHeadsOfATask;
+      const GridTask next = region_at(at + 1, regions);
+      if (is_empty(op.rows, at / regions)) continue;
+      run(op, region_at(at, regions), task + blocks < end && !is_empty(op.rows, next.sequence) ? &next : nullptr, head,
           std::min(op.shape.heads, head + kHeadsOfATask), scratch);
     }
   });
@@ -50,15 +56,22 @@ void grid_attention_backward(const GridAttentionBackward& op) {
   const int64_t heads = forward.shape.heads, regions = forward.shape.windows.regions();
   const int64_t all = forward.rows.sequences * regions;
   const int64_t parts = op.dbias ? grid_bias_parts(forward.shape, forward.rows.sequences) : all;
-  thread_pool().for_range(parts * heads, 1, [&](int64_t begin, int64_t end, int) {
+  const int64_t blocks = divide_up(heads, kHeadsOfATask);
+  thread_pool().for_range(parts * blocks, 1, [&](int64_t begin, int64_t end, int) {
     void* scratch = thread_scratch(scratch_bytes);
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t part = task / heads, head = task % heads;
-      float* dbias = op.dbias ? op.dbias_parts.f32() + task * op.dbias_parts.stride : nullptr;
-      if (dbias != nullptr) std::fill(dbias, dbias + op.dbias.cols, 0.0f);
-      for (int64_t region = part * all / parts; region < (part + 1) * all / parts; ++region) {
-        if (is_empty(forward.rows, region / regions)) continue;
-        run(op, region / regions, static_cast<int32_t>(region % regions), head, dbias, scratch);
+      const int64_t part = task / blocks, head = task % blocks * kHeadsOfATask;
+      const int64_t end_head = std::min(heads, head + kHeadsOfATask);
+      for (int64_t h = head; op.dbias && h < end_head; ++h) {
+        float* dbias = op.dbias_parts.f32() + (part * heads + h) * op.dbias_parts.stride;
+        std::fill(dbias, dbias + op.dbias.cols, 0.0f);
+      }
+      const int64_t last = (part + 1) * all / parts;
+      for (int64_t at = part * all / parts; at < last; ++at) {
+        const GridTask next = region_at(at + 1, regions);
+        if (is_empty(forward.rows, at / regions)) continue;
+        run(op, region_at(at, regions), at + 1 < last && !is_empty(forward.rows, next.sequence) ? &next : nullptr, head,
+            end_head, part, scratch);
       }
     }
   });

@@ -9,8 +9,8 @@
 namespace brisk {
 
 int64_t grid_bias_parts(const GridAttentionShape& shape, int64_t sequences) {
-  // Enough for the threads of a large machine; and of large windows, at most 16 MiB of sums.
-  constexpr int64_t kTasks = 96, kMostFloats = int64_t{1} << 22;
+  // Enough for the threads of a large machine, which take some heads at once; and of large windows, at most 16 MiB of sums.
+  constexpr int64_t kTasks = 256, kMostFloats = int64_t{1} << 22;
   const int64_t places = shape.windows.places(), floats = shape.heads * places * places;
   const int64_t wanted = std::min((kTasks + shape.heads - 1) / shape.heads, std::max<int64_t>(1, kMostFloats / floats));
   return std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, sequences * shape.windows.regions()));

@@ -25,6 +25,7 @@
 #include "comm/nccl.h"
 #include "infer/architecture/architecture.h"
 #include "infer/device_choice.h"
+#include "infer/open/begin_weights.h"
 #include "infer/open/label_file.h"
 #include "infer/open/model_parts.h"
 #include "infer/open/model_source.h"
@@ -343,11 +344,9 @@ class Starter {
     options_.capacity = options_.layout.capacity(plan_.tuned.micro_batch_tokens, options_.capacity.longest);
   }
 
-  // By the CPU: a GPU would wait for longer than it would compute.
   void compute_ahead() {
-    if (place_.device->is_cuda()) return;
-    for (const std::string& line :
-         task_->compute_ahead(plan_.job, options_.compute_type, checkpoint_path_.value_or(""), plan_.processes())) {
+    for (const std::string& line : task_->compute_ahead(plan_.job, options_.compute_type, checkpoint_path_.value_or(""),
+                                                        *place_.device, plan_.processes())) {
       say("{}", line);
     }
     options_.model = task_->model_config(plan_.job);
@@ -626,23 +625,7 @@ TrainingSetup::TrainingSetup(Job job, const TrainRequest& request)
 CheckpointState begin_run(const Job& job, Engine& engine) {
   CheckpointState state;
   state.seed = static_cast<uint64_t>(job.training.seed);
-  if (job.model.from.empty()) {
-    engine.initialise(state.seed);
-    const std::vector<ModelPart> parts = architecture_of(job.model).parts(job.model);
-    for (const std::string& line : load_model_parts(parts, engine.parameters(), nonfinite_of(job))) say("{}", line);
-    if (!parts.empty()) engine.parameters_changed();
-    return state;
-  }
-  initialise_what_may_be_missing(engine.parameters(), state.seed);
-  const ModelSource source = open_model_source(job.model.from);
-  if (source.start) {
-    const bool student = job.model.num_layers < source.model.num_layers;
-    const std::vector<int64_t> layers =
-        student ? spread_layers(source.model.num_layers, job.model.num_layers) : std::vector<int64_t>();
-    for (const std::string& line : source.start(engine.parameters(), layers, nonfinite_of(job))) say("{}", line);
-  } else {
-    source.load_into(engine.parameters(), nonfinite_of(job));
-  }
+  for (const std::string& line : begin_weights(job, engine.parameters())) say("{}", line);
   engine.parameters_changed();
   return state;
 }

@@ -19,42 +19,14 @@
 #include "infer/open/label_file.h"
 #include "infer/open/model_source.h"
 #include "job/job_options.h"
-#include "job/run_length.h"
 #include "models/encoder.h"
 #include "train/task/class_weights.h"
 #include "train/task/frozen_activations.h"
 #include "train/task/smoke_subset.h"
 #include "train/task/teacher.h"
+#include "train/task/worth_caching.h"
 
 namespace brisk {
-
-namespace {
-
-// Making the file costs what the frozen layers cost in an epoch, and some writing.
-constexpr double kPassesWorthwhile = 1.5;
-constexpr int64_t kDiskReserve = int64_t{1} << 30;  // left free, for checkpoints and everyone else
-
-// How often the run reads each text; of a run that ends after some time: often enough, for all one knows.
-double passes_over(const Job& job, const Sequences& train) {
-  const TrainingOptions& training = job.training;
-  const double sequences = static_cast<double>(training.batch_size * training.gradient_accumulation_steps);
-  const double steps_per_epoch = std::ceil(static_cast<double>(train.count()) / sequences);
-  if (training.stop.empty()) {
-    return training.max_steps > 0 ? static_cast<double>(training.max_steps) / steps_per_epoch
-                                  : static_cast<double>(training.num_epochs);
-  }
-  const RunLength stop = parse_run_length(training.stop, "training.stop");
-  switch (stop.unit) {
-    case RunLength::Unit::epochs: return stop.amount;
-    case RunLength::Unit::updates: return stop.amount / steps_per_epoch;
-    case RunLength::Unit::tokens: return stop.amount / static_cast<double>(train.total_rows());
-    case RunLength::Unit::seconds:
-    case RunLength::Unit::allocation: break;
-  }
-  return kPassesWorthwhile;
-}
-
-}  // namespace
 
 std::string ClassifyTask::needs_cpu(const Job& job) const {
   return job.training.teacher.empty() ? "" : "a GPU cannot learn from training.teacher yet";
@@ -80,12 +52,11 @@ ModelConfig ClassifyTask::model_config(const Job& job) const {
 }
 
 std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compute_type, const std::string& checkpoint,
-                                                     ProcessGroup& processes) {
+                                                     Device& device, ProcessGroup& processes) {
   const ModelConfig config = training_config(job);
   const auto* encoder = config.get_if<EncoderConfig>();
   const int64_t layers = encoder != nullptr ? encoder->cacheable_layers() : 0, max_length = job.training.max_length;
-  // The job alone decides, and not what lies in the cache: a resumed run does as it did.
-  if (!job.training.cache_frozen || layers == 0 || passes_over(job, *train_) < kPassesWorthwhile) return {};
+  if (!job.training.cache_frozen || layers == 0 || device.is_cuda() || !is_worth_caching(job, *train_)) return {};
   const FrozenLayers frozen(*encoder, layers, compute_type, [&](ParameterStore& store) {
     const ModelSource source = open_model_source(checkpoint.empty() ? job.model.from : checkpoint);
     const bool student = job.model.num_layers < source.model.num_layers;
@@ -100,13 +71,8 @@ std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compu
   int64_t needed = 0;
   for (const ExampleSet* part : missing) needed += frozen.file_bytes(*part, max_length);
   const std::string directory = data_.train.data().cache_directory();
-  const int64_t there = disk_free_bytes(directory);
-  if (processes.broadcast(needed > 0 && needed > there - kDiskReserve)) {
-    return {fmt::format(
-        "the activations of the {} frozen layers are recomputed in every epoch: caching them would need {} "
-        "in {}, which has {} free (data.cache_dir chooses another folder)",
-        layers, format_bytes(static_cast<double>(needed)), directory, format_bytes(static_cast<double>(there)))};
-  }
+  const std::string what = fmt::format("the activations of the {} frozen layers", layers);
+  if (std::string line = no_room_to_cache(needed, directory, what, processes); !line.empty()) return {std::move(line)};
   // The first process computes them, and the others find them in the cache.
   if (!processes.is_first()) processes.wait_for_all();
   const auto train_rows = frozen.rows_of(data_.train, max_length);

@@ -17,7 +17,7 @@ class ClassifyTask final : public Task {
   BatchLayout batch_layout(const Job& job) const override;
   std::string needs_cpu(const Job& job) const override;
   std::vector<std::string> compute_ahead(const Job& job, DType compute_type, const std::string& checkpoint,
-                                         ProcessGroup& processes) override;
+                                         Device& device, ProcessGroup& processes) override;
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
   std::string describe_model(const Job& job) const override;
   void write_files(const std::string& run) const override;

@@ -16,7 +16,9 @@
 #include "infer/architecture/architecture.h"
 #include "infer/forward/image_batch_layout.h"
 #include "job/job_options.h"
+#include "train/task/frozen_images.h"
 #include "train/task/image_subset.h"
+#include "train/task/worth_caching.h"
 
 namespace brisk {
 
@@ -61,11 +63,14 @@ class ReadImages final : public ImageTextSequences {
     for (; begin < end; begin += std::ssize(images)) {
       images.clear();
       for (int64_t i = begin; i < std::min(end, begin + kImagesAtATime); ++i) images.push_back(examples().row_of(i));
-      reader.read(store(), images, reading_.options, [&](size_t i, const Translated& answer) {
-        const int64_t image = begin + static_cast<int64_t>(i);
-        on_text(image, answer.best.front(),
-                rows ? std::string(rows->at(images[i]).pair) : tokenizer.decode(target_tokens(image)));
-      });
+      reader.read(
+          store(), images, reading_.options,
+          [&](size_t i, const Translated& answer) {
+            const int64_t image = begin + static_cast<int64_t>(i);
+            on_text(image, answer.best.front(),
+                    rows ? std::string(rows->at(images[i]).pair) : tokenizer.decode(target_tokens(image)));
+          },
+          features());
     }
   }
 
@@ -106,20 +111,51 @@ TaskData ImageToTextTask::prepare(const Job& job, DataRequest request) {
   }
   too_long_ = fit.too_long;
   table.train = fit.examples;
-  train_ =
-      std::make_shared<const ImageTextSequences>(table.train, data_.train_images, layout_, frame, training.max_length);
+  train_ = std::make_shared<ImageTextSequences>(table.train, data_.train_images, layout_, frame, training.max_length);
   const LengthTotals texts = train_->totals(kTargetSet);
   target_rows_ = {kRoomForLongTexts * static_cast<double>(texts.rows) / static_cast<double>(train_->count()),
                   training.max_length};
   Reading reading{.count = training.eval_translations,
                   .options = {.beam = training.eval_beam, .max_tokens = most_tokens_of(*train_)},
                   .table = data_.validation_table};
-  const auto validation = std::make_shared<const ReadImages>(table.validation, data_.validation_images, layout_, frame,
-                                                             training.max_length, std::move(reading));
-  TaskData data = hand_over(table, train_, validation);
+  validation_ = std::make_shared<ReadImages>(table.validation, data_.validation_images, layout_, frame,
+                                             training.max_length, std::move(reading));
+  TaskData data = hand_over(table, train_, validation_);
   data.rows_per_epoch = static_cast<double>(train_->all_rows());
   data.notes.push_back("image cache: " + data_.train_images->cache_note());
   return data;
+}
+
+ModelConfig ImageToTextTask::model_config(const Job& job) const {
+  return cached_ ? architecture_of(job.model).cached_config(job) : training_config(job);
+}
+
+std::vector<std::string> ImageToTextTask::compute_ahead(const Job& job, DType compute_type,
+                                                        const std::string& checkpoint, Device& device,
+                                                        ProcessGroup& processes) {
+  if (!job.training.freeze_encoders || !job.training.cache_frozen || !is_worth_caching(job, *train_)) return {};
+  const FrozenImageEncoders frozen(job, compute_type, checkpoint, device);
+  const bool one = &data_.train_rows.data() == &data_.validation_rows.data();
+  int64_t needed =
+      frozen.are_there(data_.train_rows, data_.train_fingerprint) ? 0 : frozen.file_bytes(data_.train_rows);
+  if (!one && !frozen.are_there(data_.validation_rows, data_.validation_fingerprint))
+    needed += frozen.file_bytes(data_.validation_rows);
+  const std::string directory = data_.train_rows.data().cache_directory();
+  std::string line =
+      no_room_to_cache(needed, directory, "what the frozen image encoders make of the images", processes);
+  if (!line.empty()) return {std::move(line)};
+  // The first process computes them, and the others find them in the cache.
+  if (!processes.is_first()) processes.wait_for_all();
+  const auto features = frozen.features_of(data_.train_rows, *data_.train_images, data_.train_fingerprint);
+  train_->read_features(features);
+  validation_->read_features(
+      one ? features
+          : frozen.features_of(data_.validation_rows, *data_.validation_images, data_.validation_fingerprint));
+  if (processes.is_first()) processes.wait_for_all();
+  cached_ = true;
+  return {fmt::format("frozen image encoders: what they make of the images {} {} ({}), and is not computed again",
+                      needed == 0 ? "was in" : "was computed and is in", directory,
+                      format_bytes(static_cast<double>(frozen.file_bytes(data_.train_rows))))};
 }
 
 BatchLayout ImageToTextTask::batch_layout(const Job& job) const {

@@ -20,7 +20,11 @@ namespace brisk {
 class ImageToTextTask final : public Task {
  public:
   TaskData prepare(const Job& job, DataRequest request) override;
+  ModelConfig model_config(const Job& job) const override;
   BatchLayout batch_layout(const Job& job) const override;
+  // What frozen encoders make of the images.
+  std::vector<std::string> compute_ahead(const Job& job, DType compute_type, const std::string& checkpoint,
+                                         Device& device, ProcessGroup& processes) override;
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
   Metrics metrics() const override;  // those of tokens, and of texts that are written
   // By writing the texts of the first images of the validation data.
@@ -36,7 +40,8 @@ class ImageToTextTask final : public Task {
  private:
   ImageData data_;  // all of it but the tokenizer
   ImageLayout layout_;
-  std::shared_ptr<const ImageTextSequences> train_;
+  std::shared_ptr<ImageTextSequences> train_, validation_;
+  bool cached_ = false;     // what the encoders make of the images comes with the batch
   int64_t too_long_ = 0;    // texts of the training data
   TargetRows target_rows_;  // of the training data
   TextEvaluation text_evaluation_;

@@ -32,7 +32,7 @@ ImageTable open_table(const Job& job, const std::vector<std::string>& paths, boo
                            .text_field = data.text_field,
                            .label_field = data.label_field,
                            .labelled = has_classes(job),
-                           .image_folder = data.images,
+                           .image_folder = data.texts.empty() ? data.images : "",
                            .of_job = of_job});
 }
 
@@ -116,6 +116,8 @@ ImageData prepare_images(const Job& job, DataRequest request, const ImageLayout&
   readable.add_notes(table.notes);
   table.fingerprint = readable.fingerprint;
   table.cache_files.push_back(readable.rows.examples.data().cache_path());
+  prepared.train_rows = prepared.validation_rows = readable.rows.examples;
+  prepared.train_fingerprint = prepared.validation_fingerprint = readable.fingerprint;
 
   if (data.validation.empty() && data.split.empty()) {
     ExampleSplit split =
@@ -132,7 +134,8 @@ ImageData prepare_images(const Job& job, DataRequest request, const ImageLayout&
                              tokens_of_images(*prepared.validation_table, job, table.tokenizer.get(), table.labels));
     other.add_notes(table.notes);
     table.fingerprint += "-" + other.fingerprint;
-    table.validation = other.rows.examples;
+    table.validation = prepared.validation_rows = other.rows.examples;
+    prepared.validation_fingerprint = other.fingerprint;
     table.cache_files.push_back(table.validation.data().cache_path());
     if (const int64_t shared = shared_texts(table.validation.data(), table.train.data()); shared > 0) {
       table.warnings_of_all.push_back(

@@ -22,6 +22,9 @@ namespace brisk {
 struct ImageData {
   TableData table;                                                    // of classes: without a tokenizer
   std::shared_ptr<const ImageStore> train_images, validation_images;  // of all rows of their examples' data
+  // The readable rows of each data, before they were divided or left out, and what they are known by.
+  ExampleSet train_rows, validation_rows;
+  std::string train_fingerprint, validation_fingerprint;
   // Where the validation data is as it was written; none where it is a part of the training data.
   std::shared_ptr<const ImageTable> validation_table;
 };

@@ -196,8 +196,8 @@ void prepare_tokenizer(const Job& job, DataRequest& request, const InputTable& t
     prepared.notes.push_back(fmt::format("tokenizer: {} entries, from {}", prepared.tokenizer->vocab_size(), given));
   } else if (request.model_tokenizer) {
     prepared.tokenizer = std::move(request.model_tokenizer);
-    prepared.notes.push_back(
-        fmt::format("tokenizer: {} entries, from {}", prepared.tokenizer->vocab_size(), job.model.from));
+    prepared.notes.push_back(fmt::format("tokenizer: {} entries, from {}", prepared.tokenizer->vocab_size(),
+                                         job.model.from.empty() ? job.model.decoder_from : job.model.from));
   } else {
     std::string note;
     prepared.tokenizer = vocabulary_of_table(table, vocabulary, cache_directory(job.data), note);

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "infer/architecture/architecture.h"
+#include "job/tables.h"
 #include "train/task/smoke_subset.h"
 
 namespace brisk {
@@ -16,6 +18,10 @@ std::unique_ptr<Generator> Task::open_generator(const TrainedModel& model) const
 }
 
 std::unique_ptr<Translator> Task::open_translator(const TrainedModel& model) const {
+  if (reads_images(model.job.model.type)) {
+    user_error("{}: a {}, which reads images; `brisk predict {} --images FOLDER` has their texts", model.source,
+               model.job.model.type, model.path);
+  }
   const ConditionalModel& translates = model.conditional();
   return std::make_unique<Translator>(translates, model.store, text_of(model));
 }

@@ -87,11 +87,12 @@ class Task {
   // Why only the CPU can train this job; or nothing.
   virtual std::string needs_cpu(const Job& /*job*/) const { return {}; }
 
-  // When the number format is known: computes beforehand what every epoch would compute again, if that pays.
+  // When the number format and the device are known: computes beforehand what every epoch would compute again, if that pays.
   // model_config() is of what is left to compute afterwards. `checkpoint`: of the run that is resumed, or "". What
   // depends on this machine, all processes decide alike. Returns lines for the user.
   virtual std::vector<std::string> compute_ahead(const Job& /*job*/, DType /*compute_type*/,
-                                                 const std::string& /*checkpoint*/, ProcessGroup& /*processes*/) {
+                                                 const std::string& /*checkpoint*/, Device& /*device*/,
+                                                 ProcessGroup& /*processes*/) {
     return {};
   }
 

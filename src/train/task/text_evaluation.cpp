@@ -56,13 +56,15 @@ void TextEvaluation::add_scores(int64_t count, const TextScoreOptions& options, 
 
 Metric text_score_metric(TextScoreKind kind, double value) {
   const TextScoreInfo& info = info_of(kind);
+  const bool of_pages = kind == TextScoreKind::kSteds || kind == TextScoreKind::kBleuText;  // lines have no headings
   return {.name = info.name,
           .value = value,
           .higher_is_better = info.higher_is_better,
           .format = info.is_share ? MetricFormat::percent : MetricFormat::wide_number,
-          .label = info.label,
+          .label = kind == TextScoreKind::kCer ? "CER" : info.label,
           .description = info.description,
-          .any_tokenizer = true};
+          .any_tokenizer = true,
+          .secondary = of_pages};
 }
 
 void check_best_by(const Job& job, std::span<const TextScoreKind> kinds) {

@@ -57,7 +57,7 @@ TEST(DimtdaArchitecture, SaysWhichSizesDoNotFit) {
                                        {R"("query_heads": 7)", "model.query_width = 512"},
                                        {R"("layout_image_size": 220)", "model.layout_image_size"},
                                        {R"("image_encoder": "vit")", "model.image_encoder"},
-                                       {R"("encoder_layers": 3)", "does not apply"}}) {
+                                       {R"("encoder_layers": 5)", "does not apply"}}) {
     const std::string message = test::message_of<UserError>([&, text = std::string(keys)] {
       const Job job = dimtda_job(", " + text);
       check_model_options(job);
