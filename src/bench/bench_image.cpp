@@ -12,6 +12,7 @@
 #include "infer/device_choice.h"
 #include "infer/forward/image_batch_layout.h"
 #include "job/job.h"
+#include "job/tables.h"
 #include "models/model_costs.h"
 #include "train/engine/engine.h"
 #include "train/engine/tune_micro_batch.h"
@@ -86,7 +87,7 @@ std::vector<std::string> image_bench_shapes() {
 ImageBenchResult bench_image(const ImageBenchOptions& options) {
   const Job job = image_job(options);
   const ImageLayout images = architecture_of(job.model).image_layout(job.model);
-  const bool writes_texts = job.task == "image_to_text";
+  const bool writes_texts = !traits_of_task(job.task).has_labels;
   set_bench_threads(options.threads, options.processes);
   const int64_t longest = options.length / 2 + options.length;
   if (writes_texts && longest > job.model.context) {
