@@ -70,9 +70,9 @@ Job image_job(const ImageBenchOptions& options) {
   if (!options.image_size.empty()) model["image_size"] = options.image_size;
   if (shape->task == std::string("classify")) model["num_labels"] = options.classes;
   nlohmann::ordered_json json = {{"task", shape->task}, {"model", model}};
-  if (options.frozen) json["training"]["freeze_encoders"] = true;
   Job job = job_from_json_text(json.dump(), "--shape " + options.shape);
   resolve_defaults(job);
+  job.training.freeze_encoders = options.frozen;  // of random weights, which a job may not have
   return job;
 }
 
