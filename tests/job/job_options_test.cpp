@@ -109,6 +109,29 @@ TEST(Mu, HasLayersOfItsOwnAndItsRecipesDefaults) {
   EXPECT_EQ(job.model.num_heads, 8) << "its own, however small the job";
 }
 
+TEST(ImageEncoders, TakeOneNumberOrAList) {
+  const auto job_with = [](const std::string& model) {
+    Job job = job_from_json_text(R"({"task": "classify", "model": {"type": "swin", "d_model": 64, )" + model + "}}",
+                                 "job.json");
+    resolve_defaults(job);
+    return job;
+  };
+  EXPECT_EQ(job_with(R"("image_size": 448)").model.image_size, std::vector<int64_t>{448});
+  EXPECT_EQ(job_with(R"("image_size": [896, 672])").model.image_size, (std::vector<int64_t>{896, 672}));
+  const Job job = job_with(R"("depths": [2, 2, 4])");
+  EXPECT_EQ(job.model.encoder_depths, (std::vector<int64_t>{2, 2, 4}));
+  EXPECT_EQ(job.model.encoder_stage_heads, (std::vector<int64_t>{2, 4, 8})) << "heads of 32";
+  EXPECT_EQ(job.model.num_layers, 8);
+  EXPECT_EQ(job.model.patch_size, 4);
+  EXPECT_EQ(job_from_json_text(job_to_json_text(job), "job.json").model.encoder_depths, job.model.encoder_depths);
+  for (const char* wrong : {R"("image_size": "large")", R"("image_size": [0, 3])", R"("depths": [2, 1.5])"}) {
+    EXPECT_TRUE(test::has(test::message_of<UserError>([&] { job_with(wrong); }), "or a list of these")) << wrong;
+  }
+  EXPECT_TRUE(test::has(test::message_of<UserError>([&] { job_with(R"("depths": [2, 2], "stage_heads": [2])"); }),
+                        "give one for each stage"));
+  EXPECT_TRUE(test::has(test::message_of<UserError>([&] { job_with(R"("pooling": "class")"); }), "no class token"));
+}
+
 TEST(EveryOption, HasHelpThatStandsAlone) {
   Job job;
   for (const Option& option : every_option(job)) {

@@ -77,6 +77,30 @@ MicroBatch batch_of(const std::vector<int32_t>& lengths) {
   return batch;
 }
 
+// Of patches of an image come bytes, and rows that are derived from none of them in particular.
+TEST(BatchBuffer, TakesPixelsAndFixedRows) {
+  MicroBatch batch = batch_of({3, 3});
+  batch.sets[0].pixels.resize(6 * 5);
+  for (size_t i = 0; i < batch.sets[0].pixels.size(); ++i) batch.sets[0].pixels[i] = static_cast<uint8_t>(9 * i);
+  for (const int32_t sequence : {0, 1}) batch.derived_set(2, 0).add_fixed_rows(4, sequence);
+  Tape tape({.rows = {{9, 3, 3}, {3, 3, 1}, {12, 3, 4}}});
+  tape.matrices(0).pixels = 5;
+  tape.matrices(0).inputs = 2;
+  batch.sets[0].inputs.resize(6 * 2 * sizeof(float));
+  BatchBuffer buffer(cpu_device(), tape);
+  std::vector<DeviceBatch::Set> sets;
+  buffer.load(batch, sets);
+  EXPECT_EQ(std::vector<uint8_t>(sets[0].pixels, sets[0].pixels + 30), batch.sets[0].pixels);
+  EXPECT_EQ(sets[1].pixels, nullptr);
+  EXPECT_EQ(sets[2].rows.rows, 8);
+  EXPECT_EQ(sets[2].rows.longest, 4);
+  EXPECT_EQ(sets[2].source, nullptr);
+  EXPECT_EQ(std::vector<int32_t>(sets[2].tokens, sets[2].tokens + 8), (std::vector<int32_t>{0, 1, 2, 3, 0, 1, 2, 3}));
+  EXPECT_EQ(sets[2].rows.sequence[5], 1);
+  batch.clear();
+  EXPECT_TRUE(batch.sets[0].pixels.empty());
+}
+
 TEST(BatchBuffer, RoundsSizesUpOnAGpuWithRowsOfNoSequence) {
   SupposedGpu gpu;
   BatchBuffer buffer(gpu, {{1000, 100, 200}, {100, 100, 1}});
