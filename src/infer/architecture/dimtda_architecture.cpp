@@ -33,6 +33,11 @@ class DimtdaArchitecture final : public Architecture {
   ModelConfig training_config(const Job& job) const override {
     DimtdaConfig config = plain_config(job.model);
     if (job.training.freeze_encoders) {
+      if (job.model.from.empty() && job.model.layout_encoder_from.empty()) {
+        user_error(
+            "training.freeze_encoders would freeze a layout encoder that nobody trained: name the model that it begins as "
+            "(model.layout_encoder_from)");
+      }
       config.page.frozen = config.page.layers();
       config.layout.frozen = config.layout.layers();
     }

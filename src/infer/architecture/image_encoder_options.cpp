@@ -46,7 +46,7 @@ ImageEncoderConfig image_encoder_config(const ModelOptions& model) {
   const bool swin = config.kind == Kind::swin;
   config.image = image_input_of(model.image_processor, model.image_size, model.patch_size, !swin, "model.image_size");
   config.d_model = alone ? model.d_model : model.encoder_d_model;
-  if (!swin) {  // whose stages have theirs
+  if (!swin || alone) {  // an encoder-decoder with a swin does not read these: its stages have theirs
     config.num_layers = alone ? model.num_layers : model.encoder_layers;
     config.num_heads = alone ? model.num_heads : model.encoder_heads;
     config.d_ff = alone ? model.d_ff : model.encoder_d_ff;

@@ -42,6 +42,8 @@ TEST(DimtdaArchitecture, ReadsAPageTwice) {
 TEST(DimtdaArchitecture, FreezesItsEncodersAlone) {
   Job job = dimtda_job(R"(, "image_encoder_from": "nougat")");
   job.training.freeze_encoders = true;
+  EXPECT_TRUE(test::has(test::message_of<UserError>([&] { training_config(job); }), "model.layout_encoder_from"));
+  job.model.layout_encoder_from = "dit";
   ParameterStore store;
   const auto model = make_model(training_config(job), store);
   for (const auto& parameter : store.all()) {
