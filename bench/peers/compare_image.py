@@ -11,6 +11,10 @@ images and lengths of text in memory. A mode that fails is reported and left out
 from interleaved import HERE, common_options, interleaved, median, memory, print_utilisation, spread
 
 
+def text_speed(runs):
+    return f"{median(runs, 'text_tokens_per_second'):.0f}" if "text_tokens_per_second" in runs[0] else "-"
+
+
 def main():
     parser = common_options(__doc__, "torch and transformers", 3, 20, "brisk-fp32,torch-eager,torch-compiled")
     parser.add_argument("--shape", default="vit-base")
@@ -41,7 +45,7 @@ def main():
     for mode, runs in results.items():
         speed = median(runs, "rows_per_second")
         ratio = f"{speed / best:.2f}x" if best > 0 else "-"
-        print(f"| {mode} | {speed:.2f} | {spread(runs, 'rows_per_second', 2)} | {median(runs, 'tokens_per_second'):.0f} | "
+        print(f"| {mode} | {speed:.2f} | {spread(runs, 'rows_per_second', 2)} | {text_speed(runs)} | "
               f"{median(runs, 'step_ms'):.0f} | {memory(runs)} | {ratio} |")
     print_utilisation(results)
 

@@ -45,7 +45,7 @@ class Classifier:
             image_size=size, patch_size=16, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads,
             intermediate_size=4 * width, hidden_dropout_prob=options.dropout, attention_probs_dropout_prob=options.dropout,
             num_labels=options.classes, attn_implementation=options.attention))
-        self.tokens = options.batch * (size[0] // 16 * (size[1] // 16) + 1)
+        self.tokens = 0
 
     def inputs(self, step, device):
         return self.images.to(device, non_blocking=True), self.labels.to(device, non_blocking=True)
@@ -143,10 +143,12 @@ def main():
     seconds = time.time() - start
     result = {"shape": options.shape, "mode": options.mode, "precision": options.precision,
               "parameters": sum(parameter.numel() for parameter in model.parameters()), "unit": twin.unit,
-              "rows_per_second": steps * options.batch / seconds, "tokens_per_second": steps * twin.tokens / seconds,
+              "rows_per_second": steps * options.batch / seconds,
               "step_ms": 1000 * sorted(each)[len(each) // 2], "steps": steps,
               "peak_memory_bytes": torch.cuda.max_memory_allocated() if on_gpu
               else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+    if twin.tokens:
+        result["text_tokens_per_second"] = steps * twin.tokens / seconds
     print(json.dumps(result) if options.json else result)
 
 

@@ -12,6 +12,7 @@
 #include "infer/device_choice.h"
 #include "infer/forward/image_batch_layout.h"
 #include "job/job.h"
+#include "job/tables.h"
 #include "models/model_costs.h"
 #include "train/engine/engine.h"
 #include "train/engine/tune_micro_batch.h"
@@ -69,9 +70,9 @@ Job image_job(const ImageBenchOptions& options) {
   if (!options.image_size.empty()) model["image_size"] = options.image_size;
   if (shape->task == std::string("classify")) model["num_labels"] = options.classes;
   nlohmann::ordered_json json = {{"task", shape->task}, {"model", model}};
-  if (options.frozen) json["training"]["freeze_encoders"] = true;
   Job job = job_from_json_text(json.dump(), "--shape " + options.shape);
   resolve_defaults(job);
+  job.training.freeze_encoders = options.frozen;  // of random weights, which a job may not have
   return job;
 }
 
@@ -86,7 +87,7 @@ std::vector<std::string> image_bench_shapes() {
 ImageBenchResult bench_image(const ImageBenchOptions& options) {
   const Job job = image_job(options);
   const ImageLayout images = architecture_of(job.model).image_layout(job.model);
-  const bool writes_texts = job.task == "image_to_text";
+  const bool writes_texts = !traits_of_task(job.task).has_labels;
   set_bench_threads(options.threads, options.processes);
   const int64_t longest = options.length / 2 + options.length;
   if (writes_texts && longest > job.model.context) {
