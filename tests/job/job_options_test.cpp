@@ -116,7 +116,7 @@ TEST(ImageEncoders, TakeOneNumberOrAList) {
     resolve_defaults(job);
     return job;
   };
-  EXPECT_EQ(job_with(R"("image_size": 448)").model.image_size, std::vector<int64_t>{448});
+  EXPECT_EQ(job_with(R"("image_size": 448)").model.image_size, (std::vector<int64_t>{448, 448}));
   EXPECT_EQ(job_with(R"("image_size": [896, 672])").model.image_size, (std::vector<int64_t>{896, 672}));
   const Job job = job_with(R"("depths": [2, 2, 4])");
   EXPECT_EQ(job.model.encoder_depths, (std::vector<int64_t>{2, 2, 4}));
