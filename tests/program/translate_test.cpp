@@ -265,7 +265,7 @@ TEST_F(Translate, SaysWhatIsWrongWithItsData) {
   job = translate_job();
   job["training"]["best_by"] = "bleu";
   job["training"]["eval_translations"] = 0;
-  EXPECT_TRUE(has(refusal(job), "nothing is translated to measure it"));
+  EXPECT_TRUE(has(refusal(job), "no text is written to measure it"));
   job = translate_job();
   job["training"]["max_length"] = 1;
   EXPECT_TRUE(has(refusal(job), "training.max_length = 1: special tokens are added to each text; use 2 or more"));
