@@ -92,7 +92,7 @@ std::vector<std::string> LoadedModel::find_images(const std::string& path, bool 
         path, file_exists(path) ? "it is no image" : "there is no such file");
   }
   const ImageCheck check = check_images(images, skip_broken ? BrokenImages::skip : BrokenImages::refuse,
-                                        cache_directory(content_->model->job.data));
+                                        cache_directory(content_->model->job.data), {}, option_name("skip_broken"));
   for (const std::string& note : check.notes) warn("{}", note);
   for (auto broken = check.broken.rbegin(); broken != check.broken.rend(); ++broken)
     images.erase(images.begin() + *broken);

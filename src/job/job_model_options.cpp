@@ -71,9 +71,20 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .default_with(mu, 8)
       .must_with(
           mu, [&model] { return model.num_heads == 8; }, "8 over all blocks, and 2 in each")
+      .must_with(
+          with_type(job, "swin"),
+          [&model] {
+            const std::vector<int64_t>& heads = model.encoder_stage_heads;  // whose first this is, once they are known
+            return model.num_heads == 0 || (!heads.empty() && model.num_heads == heads.front());
+          },
+          "encoder_stage_heads, a number for each stage")
       .also({"n_heads", "n_head", "num_attention_heads", "heads"})
       .smoke_test_rule([&model] {
         if (has_fixed_layers(model.type)) return;
+        if (model.type == "swin") {  // stages have theirs
+          model.num_heads = model.num_kv_heads = 0;
+          return;
+        }
         model.num_kv_heads = model.num_kv_heads < model.num_heads ? 1 : 2;
         model.num_heads = 2;
       })

@@ -75,6 +75,7 @@ void resolve_image_encoder(ModelOptions& model) {
   }
   if (model.is_encoder()) {
     model.num_layers = std::accumulate(model.encoder_depths.begin(), model.encoder_depths.end(), int64_t{0});
+    model.num_heads = model.encoder_stage_heads.front();
   }
 }
 

@@ -116,7 +116,7 @@ TEST(ImageEncoders, TakeOneNumberOrAList) {
     resolve_defaults(job);
     return job;
   };
-  EXPECT_EQ(job_with(R"("image_size": 448)").model.image_size, std::vector<int64_t>{448});
+  EXPECT_EQ(job_with(R"("image_size": 448)").model.image_size, (std::vector<int64_t>{448, 448}));
   EXPECT_EQ(job_with(R"("image_size": [896, 672])").model.image_size, (std::vector<int64_t>{896, 672}));
   const Job job = job_with(R"("depths": [2, 2, 4])");
   EXPECT_EQ(job.model.encoder_depths, (std::vector<int64_t>{2, 2, 4}));
@@ -130,6 +130,12 @@ TEST(ImageEncoders, TakeOneNumberOrAList) {
   EXPECT_TRUE(test::has(test::message_of<UserError>([&] { job_with(R"("depths": [2, 2], "stage_heads": [2])"); }),
                         "give one for each stage"));
   EXPECT_TRUE(test::has(test::message_of<UserError>([&] { job_with(R"("pooling": "class")"); }), "no class token"));
+  EXPECT_TRUE(test::has(test::message_of<UserError>([&] { job_with(R"("num_heads": 8)"); }), "encoder_stage_heads"));
+  Job small = job;
+  shrink_for_smoke_test(declare_job_options(small));
+  resolve_defaults(small);
+  EXPECT_EQ(small.model.encoder_depths, (std::vector<int64_t>{2, 2, 2}));
+  EXPECT_EQ(small.model.num_heads, small.model.encoder_stage_heads.front());
 }
 
 TEST(EveryOption, HasHelpThatStandsAlone) {

@@ -306,6 +306,9 @@ TEST_F(Images, ThatCannotBeReadAreNamedOrSkipped) {
   EXPECT_EQ(count_of_lines(read.out), 29u);
   EXPECT_EQ(run_brisk({"predict", "run", "--images", "nowhere"}, folder).exit_code, 2);
   EXPECT_TRUE(has(run_brisk({"predict", "run", "a text"}, folder).err, "--images"));
+  const Outcome translated = run_brisk({"translate", "run", "a text"}, folder);
+  EXPECT_EQ(translated.exit_code, 2);
+  EXPECT_TRUE(has(translated.err, "--images")) << translated.err;
 }
 
 TEST_F(Images, FoldersWithoutTheirOtherHalfAreRefused) {

@@ -146,13 +146,12 @@ void write_outcome(const std::string& path, const Outcome& outcome) {
 }  // namespace
 
 ImageCheck check_images(std::span<const std::string> paths, BrokenImages rule, const std::string& cache_directory,
-                        const TokenizeProgress& progress) {
+                        const TokenizeProgress& progress, const std::string& skipping) {
   const auto refuse = [&](const Outcome& outcome) {
     const std::string reasons = fmt::format("{}", fmt::join(outcome.reasons, "; "));
-    if (outcome.broken.size() == 1) user_error("{}; data.broken_images = \"skip\" leaves such images out", reasons);
-    user_error("{} of {} images cannot be read; data.broken_images = \"skip\" leaves such images out; {}: {}",
-               outcome.broken.size(), paths.size(),
-               outcome.broken.size() > outcome.reasons.size() ? "the first of them" : "they are", reasons);
+    if (outcome.broken.size() == 1) user_error("{}; {} leaves such images out", reasons, skipping);
+    user_error("{} of {} images cannot be read; {} leaves such images out; {}: {}", outcome.broken.size(), paths.size(),
+               skipping, outcome.broken.size() > outcome.reasons.size() ? "the first of them" : "they are", reasons);
   };
   const FileStates states = states_of(paths);
   const uint64_t key = hash_mix(hash_mix(states.hash, kImageCheckFormat), rule == BrokenImages::skip ? 1 : 0);

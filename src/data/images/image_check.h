@@ -27,8 +27,10 @@ struct ImageCheck {
   uint64_t fingerprint = 0;
 };
 
+// `skipping`: what messages say the user can do instead.
 ImageCheck check_images(std::span<const std::string> paths, BrokenImages rule, const std::string& cache_directory,
-                        const TokenizeProgress& progress = {});
+                        const TokenizeProgress& progress = {},
+                        const std::string& skipping = "data.broken_images = \"skip\"");
 
 // `rows` without those whose image is broken: numbers of rows of rows.examples.data().
 ImageRows without_images(const ImageRows& rows, std::span<const int64_t> broken);

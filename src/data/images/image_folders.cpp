@@ -27,7 +27,7 @@ constexpr FileKind kImageSplit = {"a list of names", 256 * file_kind::kMebibyte}
 constexpr size_t kNamesShown = 5;
 
 struct PartKeys {
-  const char* list;   // as DIMTDA's files have it
+  const char* list;   // the key of the list in a split file
   const char* brief;  // as others do
 };
 

@@ -19,6 +19,10 @@ std::unique_ptr<Generator> Task::open_generator(const TrainedModel& model) const
 
 std::unique_ptr<Translator> Task::open_translator(const TrainedModel& model) const {
   if (reads_images(model.job.model.type)) {
+    user_error("{}: it reads images, and no texts; `brisk predict {} --images FOLDER` writes what it reads", model.path,
+               model.path);
+  }
+  if (reads_images(model.job.model.type)) {
     user_error("{}: a {}, which reads images; `brisk predict {} --images FOLDER` has their texts", model.source,
                model.job.model.type, model.path);
   }
