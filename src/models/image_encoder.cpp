@@ -259,8 +259,9 @@ Value ImageEncoder::embed(Tape& tape, int set) const {
   const Value table = embedding(tape, set, table_, {.positions = positions_});
   const Value patches = linear(tape, pixels, patches_, {.residual = table});
   if (!is_swin(config_)) return patches;
-  return widen(tape,
-               norm(tape, patches, NormKind::layer, embedding_norm_.gain, embedding_norm_.bias, kSwinEmbeddingEpsilon));
+  return convert(
+      tape, norm(tape, patches, NormKind::layer, embedding_norm_.gain, embedding_norm_.bias, kSwinEmbeddingEpsilon),
+      DType::f32);
 }
 
 Value ImageEncoder::projections(Tape& tape, Value x, const Layer& layer) const {
@@ -325,7 +326,7 @@ ImageEncoder::Output ImageEncoder::record(Tape& tape, int pixel_set, int first_f
         merge_grid(tape, h, first_fixed_set + static_cast<int>(s), grid_height(config_, s), grid_width(config_, s));
     const Value x =
         norm(tape, merged, NormKind::layer, stage.merge_norm.gain, stage.merge_norm.bias, kSwinEmbeddingEpsilon);
-    h = widen(tape, linear(tape, x, stage.merge));
+    h = convert(tape, linear(tape, x, stage.merge), DType::f32);
   }
   if (config_.final_norm) {
     h = norm(tape, h, NormKind::layer, final_norm_.gain, final_norm_.bias, config_.norm_epsilon);

@@ -69,7 +69,7 @@ PreparedJob::PreparedJob(Job job) : job_(std::move(job)), task_(make_task(job_))
 
 EngineOptions PreparedJob::engine_of(const Job& job) const {
   Padding padding;
-  const std::vector<LengthFigures> lengths = computed_lengths(job.training, data_, padding);
+  const std::vector<LengthFigures> lengths = computed_lengths(job.training, data_, task_->batch_layout(job), padding);
   const int64_t asked = job.training.micro_batch_tokens;
   if (asked > 0 && asked < lengths[0].longest) {
     user_error(

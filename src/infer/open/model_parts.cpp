@@ -71,8 +71,7 @@ std::vector<Match> matches_of(const ModelPart& part, const ModelSource& source, 
 ModelPart image_encoder_part(const std::string& option, const std::string& path, const std::string& prefix) {
   std::vector<std::string> there = {prefix};
   if (prefix != "encoder.") there.emplace_back("encoder.");
-  there.emplace_back();  // of a classifier of images, which is little else
-  there.emplace_back();  // a classifier of images, or an encoder alone
+  there.emplace_back();  // of a classifier of images, or of an encoder alone
   return {option, path, {{prefix, std::move(there)}}};
 }
 

@@ -36,6 +36,26 @@ BRISK_HOST_DEVICE inline int32_t window_bias_row(const GridWindows& windows, int
   return down * (2 * width - 1) + across;
 }
 
+// Calls body(query, key) for the pairs of places that read this row of the table, by queries.
+template <typename Body>
+BRISK_HOST_DEVICE inline void for_pairs_of_bias_row(const GridWindows& windows, int32_t row, const Body& body) {
+  const int32_t height = windows.window_height, width = windows.window_width, before = windows.before();
+  const int32_t distances = (2 * height - 1) * (2 * width - 1), places = windows.places();
+  if (row == distances) {  // the class row's, as the query
+    for (int32_t key = before; key < places; ++key) body(0, key);
+  } else if (row == distances + 1) {
+    for (int32_t query = before; query < places; ++query) body(query, 0);
+  } else if (row == distances + 2) {
+    body(0, 0);
+  } else {
+    const int32_t down = row / (2 * width - 1) - (height - 1), across = row % (2 * width - 1) - (width - 1);
+    for (int32_t query = 0; query < height * width; ++query) {
+      const int32_t y = query / width - down, x = query % width - across;
+      if (y >= 0 && y < height && x >= 0 && x < width) body(before + query, before + y * width + x);
+    }
+  }
+}
+
 struct WindowBiasForward {
   GridWindows windows;
   Tensor table;  // [window_bias_rows, H] f32

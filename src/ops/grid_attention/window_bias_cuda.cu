@@ -25,12 +25,10 @@ __global__ void window_bias_backward_kernel(WindowBiasBackward op) {
   if (at >= op.dtable.rows * op.dtable.cols) return;
   const int64_t row = at / op.dtable.cols, head = at % op.dtable.cols;
   const int32_t places = op.windows.places();
+  const float* dy = op.dy.f32() + head * op.dy.stride;
   float sum = 0;
-  for (int32_t i = 0; i < places; ++i) {
-    for (int32_t j = 0; j < places; ++j) {
-      if (window_bias_row(op.windows, i, j) == row) sum += op.dy.f32()[head * op.dy.stride + i * places + j];
-    }
-  }
+  for_pairs_of_bias_row(op.windows, static_cast<int32_t>(row),
+                        [&](int32_t query, int32_t key) { sum += dy[query * places + key]; });
   float& out = op.dtable.f32()[row * op.dtable.stride + head];
   out = op.dtable_adds ? out + sum : sum;
 }

@@ -112,8 +112,9 @@ Value sum_columns(Tape& tape, Value x, int64_t groups = 1);
 Value columns(Tape& tape, Value x, int64_t first, int64_t count);
 // The columns of all parts, one after the other.
 Value concatenate(Tape& tape, const std::vector<Value>& parts);
-// x in f32, which a residual stream is that begins with a norm or a product.
-Value widen(Tape& tape, Value x);
+// x in another type: in f32, which a residual stream is that begins with a norm or a product; in the tape's activation type, in
+// which rows are kept that come back as input_rows().
+Value convert(Tape& tape, Value x, DType type);
 // Of each row; or of each of its groups of D / groups neighbouring columns.
 Value softmax(Tape& tape, Value x, int64_t groups = 1);
 Value log_softmax(Tape& tape, Value x, int64_t groups = 1);

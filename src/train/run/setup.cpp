@@ -305,7 +305,8 @@ class Starter {
 
   // Number formats and the micro-batch: those of the run that is resumed, or what suits the job on this device.
   void choose_settings() {
-    const std::vector<LengthFigures> lengths = computed_lengths(plan_.job.training, plan_.data, padding_);
+    const std::vector<LengthFigures> lengths =
+        computed_lengths(plan_.job.training, plan_.data, task_->batch_layout(plan_.job), padding_);
     const TrainingOptions& training = plan_.job.training;
     const int64_t longest = lengths[0].longest, asked = training.micro_batch_tokens;
     if (!place_.reason.empty()) say("device: {}", place_.reason);

@@ -14,6 +14,7 @@
 #include "infer/open/begin_weights.h"
 #include "infer/open/model_source.h"
 #include "ops/optimizer/parameters.h"
+#include "ops/tape/tape_ops.h"
 
 namespace brisk {
 
@@ -104,7 +105,9 @@ void FrozenImageEncoders::make(const ExampleSet& rows, const ImageStore& store, 
       layout.capacity(store_.device().is_cuda() ? together : std::max(of_image, kMicroBatchTokens), of_image);
   ForwardRun run(store_, {.rows = layout.capacities(capacity), .backend = backend_of(store_.device())},
                  [&](Tape& tape) {
-                   const Value value = model_->record_image_encoder(tape, static_cast<int64_t>(encoder)).rows;
+                   // What is the residual stream itself is f32, and the products that read it round it so.
+                   const Value made = model_->record_image_encoder(tape, static_cast<int64_t>(encoder)).rows;
+                   const Value value = convert(tape, made, tape.activation_type());
                    tape.read_back(value);
                    return value;
                  });

@@ -4,9 +4,11 @@
 
 #include <cmath>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "base/runtime.h"
+#include "ops/grid_attention/window_bias.h"
 #include "support/numeric.h"
 
 namespace brisk {
@@ -99,6 +101,19 @@ TEST(GridWindows, HaveEachRowOnceAndInTheRegionThatIsSaid) {
     }
     EXPECT_EQ(std::ssize(seen), windows.rows());
     EXPECT_EQ(*seen.rbegin(), windows.rows() - 1);
+  }
+}
+
+TEST(WindowBias, TellsThePairsOfEachRow) {
+  for (const GridWindows& windows : {GridWindows::of(6, 9, 3, 1), GridWindows::whole(3, 4, true)}) {
+    std::set<std::pair<int32_t, int32_t>> seen;
+    for (int32_t row = 0; row < window_bias_rows(windows); ++row) {
+      for_pairs_of_bias_row(windows, row, [&](int32_t query, int32_t key) {
+        EXPECT_EQ(window_bias_row(windows, query, key), row) << query << " " << key;
+        EXPECT_TRUE(seen.emplace(query, key).second) << query << " " << key;
+      });
+    }
+    EXPECT_EQ(std::ssize(seen), int64_t{windows.places()} * windows.places());
   }
 }
 

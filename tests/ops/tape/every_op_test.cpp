@@ -185,7 +185,8 @@ const std::vector<OpCase>& every_op() {
       {"first_columns", [](Recorder& r) { return columns(r.tape, r.x, 0, 1); }},
       {"overlapping_columns",
        [](Recorder& r) { return add(r.tape, columns(r.tape, r.x, 0, 7), columns(r.tape, r.x, 4, 7)); }},
-      {"widen", [](Recorder& r) { return widen(r.tape, linear(r.tape, r.x, r.parameter("weight", 9))); }},
+      {"convert",
+       [](Recorder& r) { return convert(r.tape, linear(r.tape, r.x, r.parameter("weight", 9)), DType::f32); }},
       {"concatenate",
        [](Recorder& r) {
          return concatenate(r.tape, {r.x, r.numbers("y", 0, 5), r.numbers("z", 0, 1)});

@@ -19,15 +19,17 @@ DeviceChoice training_device(const Task& task, const Job& job) {
   return {&cpu_device(), "cpu", surprising ? fmt::format("cpu ({})", why) : ""};
 }
 
-std::vector<LengthFigures> computed_lengths(const TrainingOptions& training, const TaskData& data, Padding& padding) {
+std::vector<LengthFigures> computed_lengths(const TrainingOptions& training, const TaskData& data,
+                                            const BatchLayout& layout, Padding& padding) {
   const bool to_max_length = training.padding == "max_length";
   if (training.padding == "longest") padding.to = Padding::To::longest;
   if (to_max_length) padding.to = Padding::To::lengths;
+  const int texts = layout.rows_of_sequence > 1 ? 1 : 0;  // the row set: that of images has as many rows for each
   std::vector<LengthFigures> lengths;
   for (int set = 0; set < data.train->sets(); ++set) {
     LengthFigures& figures = lengths.emplace_back(length_figures(*data.train, data.sources, set));
     figures.longest = std::max<int64_t>({1, figures.longest, data.validation->longest(set)});
-    if (to_max_length && set == 0) figures.longest = std::max(figures.longest, training.max_length);
+    if (to_max_length && set == texts) figures.longest = std::max(figures.longest, training.max_length);
     if (to_max_length) padding.lengths.push_back(figures.longest);
     if (padding.any()) figures = {figures.longest, static_cast<double>(figures.longest), 0};  // at most
   }

@@ -24,7 +24,8 @@ DeviceChoice training_device(const Task& task, const Job& job);
 
 // Of each row set: how long the sequences are that are computed, with the padding that the job asks for, which `padding`
 // is set to.
-std::vector<LengthFigures> computed_lengths(const TrainingOptions& training, const TaskData& data, Padding& padding);
+std::vector<LengthFigures> computed_lengths(const TrainingOptions& training, const TaskData& data,
+                                            const BatchLayout& layout, Padding& padding);
 
 struct EnginePlan {
   EngineOptions options;

@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
 #include "base/error.h"
+#include "infer/forward/image_batch_layout.h"
+#include "support/image_to_text_job.h"
 #include "support/scratch_folder.h"
 
 namespace brisk {
@@ -52,6 +57,18 @@ TEST(EnginePlan, RefusesSequencesThatNoMicroBatchHolds) {
   EXPECT_EQ(layout.least_rows(std::vector<int64_t>{5, 8}), 5);
   const std::string message = test::message_of<UserError>([&] { layout.least_rows(std::vector<int64_t>{5, 9}); });
   EXPECT_TRUE(test::has(message, "9 rows in row set 1")) << message;
+}
+
+TEST(ComputedLengths, PadTheTextsOfImagesToTheMaxLengthAndNotTheirPatches) {
+  const ImageLayout images{{ImageInput::resized(8, 8, 4, /*class_row=*/true)}, {}};
+  TaskData data;
+  data.train = data.validation = std::make_shared<testing::RandomImages>(images, std::vector<int>{3, 7}, 20);
+  TrainingOptions training;
+  training.padding = "max_length";
+  training.max_length = 32;
+  Padding padding;
+  computed_lengths(training, data, image_text_layout(images, {.rows = 7, .longest = 7}), padding);
+  EXPECT_EQ(padding.lengths, (std::vector<int64_t>{5, 32}));
 }
 
 }  // namespace
