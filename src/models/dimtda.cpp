@@ -7,7 +7,7 @@ namespace brisk {
 
 namespace {
 
-constexpr int kPagePixels = 0, kLayoutPixels = 2, kFirstFixed = 3;  // row sets
+constexpr int kPagePixels = 0, kLayoutPixels = 2, kFixedOfTwo = 3;  // row sets
 
 // What the files of DiT have besides: no one reads it, and nothing trains it.
 void declare_unread(const DimtdaConfig& config, ParameterStore& store) {
@@ -57,12 +57,12 @@ Dimtda::Dimtda(const DimtdaConfig& config, ParameterStore& store)
   declare_unread(config, store);
 }
 
-int Dimtda::first_layout_set() const { return kFirstFixed + static_cast<int>(config_.page.fixed_rows().size()); }
+int Dimtda::first_layout_set() const { return kFixedOfTwo + static_cast<int>(config_.page.fixed_rows().size()); }
 
 int Dimtda::query_set() const { return first_layout_set() + static_cast<int>(config_.layout.fixed_rows().size()); }
 
 Value Dimtda::encoded(Tape& tape) const {
-  const Value page = page_.record(tape, kPagePixels, kFirstFixed).rows;
+  const Value page = page_.record(tape, kPagePixels, kFixedOfTwo).rows;
   const Value layout = linear(tape, layout_.record(tape, kLayoutPixels, first_layout_set()).rows,
                               layout_projection_.weight, {.bias = layout_projection_.bias});
   const Value n = page_queries_.output(tape, query_set(), {.rows = page});
@@ -73,7 +73,7 @@ Value Dimtda::encoded(Tape& tape) const {
 }
 
 EncodedImages Dimtda::record_image_encoder(Tape& tape, int64_t encoder) const {
-  const ImageEncoder::Output made = encoder == 0 ? page_.record(tape, kPagePixels, kFirstFixed)
+  const ImageEncoder::Output made = encoder == 0 ? page_.record(tape, kPagePixels, kFixedOfTwo)
                                                  : layout_.record(tape, kLayoutPixels, first_layout_set());
   return {made.rows, made.set};
 }

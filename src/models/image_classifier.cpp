@@ -6,7 +6,7 @@ namespace brisk {
 
 namespace {
 
-constexpr int kPixels = 0, kEach = 1, kFirstFixed = 2;  // row sets
+constexpr int kEach = 1;  // row set: one row for each image
 
 }  // namespace
 
@@ -41,7 +41,7 @@ ImageClassifier::ImageClassifier(const ImageClassifierConfig& config, ParameterS
 
 Value ImageClassifier::pooled(Tape& tape) const {
   BRISK_CHECK(config_.num_labels > 0, "an encoder without a head has neither loss nor logits");
-  const ImageEncoder::Output encoded = encoder_.record(tape, kPixels, kFirstFixed);
+  const ImageEncoder::Output encoded = encoder_.record(tape, kPixelSet, kFirstFixedSet);
   if (!config_.mean_pooling) return pick_rows(tape, encoded.rows, kEach);
   const Value mean = mean_rows(tape, encoded.rows, kEach, config_.encoder.image.class_row ? 1 : 0);
   if (norm_gain_ == nullptr) return mean;

@@ -21,6 +21,10 @@
 
 namespace brisk {
 
+// Row sets of a micro-batch with one image for each sequence: its patches, and the first set of fixed_rows(). What a model
+// predicts is between the two.
+constexpr int kPixelSet = 0, kFirstFixedSet = 2;
+
 struct ImageEncoderConfig {
   enum class Kind : uint8_t { vit, beit, swin } kind = Kind::vit;
   ImageInput image;

@@ -4,25 +4,19 @@
 
 namespace brisk {
 
-namespace {
-
-constexpr int kPixels = 0, kFirstFixed = 2;  // row sets
-
-}  // namespace
-
 VisionEncoderDecoder::VisionEncoderDecoder(const VisionEncoderDecoderConfig& config, ParameterStore& store)
     : config_(config),
       encoder_(config.encoder, store, "encoder."),
       decoder_(config.decoder, config.encoder.width(), store) {}
 
-Value VisionEncoderDecoder::encoded(Tape& tape) const { return encoder_.record(tape, kPixels, kFirstFixed).rows; }
+Value VisionEncoderDecoder::encoded(Tape& tape) const { return encoder_.record(tape, kPixelSet, kFirstFixedSet).rows; }
 
 EncodedImages VisionEncoderDecoder::record_image_encoder(Tape& tape, int64_t /*encoder*/) const {
-  const ImageEncoder::Output made = encoder_.record(tape, kPixels, kFirstFixed);
+  const ImageEncoder::Output made = encoder_.record(tape, kPixelSet, kFirstFixedSet);
   return {made.rows, made.set};
 }
 
-int VisionEncoderDecoder::memory_set() const { return encoder_.output_set(kPixels, kFirstFixed); }
+int VisionEncoderDecoder::memory_set() const { return encoder_.output_set(kPixelSet, kFirstFixedSet); }
 
 LossValues VisionEncoderDecoder::loss(Tape& tape, const LossOptions& options) const {
   return decoder_.loss(tape, encoded(tape), options);
