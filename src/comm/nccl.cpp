@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -172,7 +174,10 @@ class LoadedNccl final : public Nccl {
       ranks_.throw_if_rank_failed();
       NcclResult error = kNcclSuccess;
       require(library_.async_error(comm_, &error), "asking NCCL how it is");
-      if (error != kNcclSuccess && error != kNcclInProgress) require(error, "while the GPUs exchanged data");
+      if (error != kNcclSuccess && error != kNcclInProgress) {
+        wait_for_reason();
+        require(error, "while the GPUs exchanged data");
+      }
     } catch (const std::exception& error) {
       why_aborted_ = error.what();
       abort();
@@ -188,6 +193,15 @@ class LoadedNccl final : public Nccl {
   }
 
  private:
+  // A rank that ends gives up its connection, and tells the others why by another way: that may come a moment later.
+  void wait_for_reason() {
+    constexpr int kMostWaits = 100;
+    for (int wait = 0; wait < kMostWaits; ++wait) {
+      ranks_.throw_if_rank_failed();
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+
   void require(NcclResult result, const char* what) const {
     if (result == kNcclSuccess || result == kNcclInProgress) return;
     const char* const more = library_.last_error != nullptr && comm_ != nullptr ? library_.last_error(comm_) : nullptr;
@@ -209,7 +223,7 @@ class LoadedNccl final : public Nccl {
     const NcclResult ended = library_.group_end();
     if (first_error_ == kNcclSuccess) first_error_ = ended;
     if (first_error_ == kNcclSuccess || first_error_ == kNcclInProgress) return;
-    ranks_.throw_if_rank_failed();  // knows better why
+    wait_for_reason();
     require(first_error_, what);
   }
 

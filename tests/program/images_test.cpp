@@ -1,6 +1,7 @@
 // Models that read images, as a user meets them: lines of text that are recognised, pages that are translated, digits that are
 // told apart; what is said about images that cannot work.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
 #include <sstream>
@@ -154,6 +155,37 @@ TEST_F(Images, GiveTheSameResultWithoutACacheAndWithOtherWorkers) {
   }
 }
 
+TEST_F(Images, GiveTheSameCurveHoweverABatchIsDivided) {
+  make_lines(32);
+  Json job = recogniser_job();
+  job["model"].update({{"image_encoder", "swin"},
+                       {"image_size", {32, 64}},
+                       {"patch_size", 4},
+                       {"encoder_d_model", 16},
+                       {"encoder_depths", {2, 1}},
+                       {"encoder_stage_heads", {2, 4}},
+                       {"window_size", 4}});
+  for (const char* key : {"encoder_layers", "encoder_heads"}) job["model"].erase(key);
+  job["training"]["eval_steps"] = 12;
+  const Outcome plain = train(job, {"--output", "plain"});
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  const std::vector<std::vector<std::string>> others = {
+      {"training.gradient_checkpointing=1"},
+      {"training.batch_size=4", "training.gradient_accumulation_steps=2"},
+      {"training.micro_batch_tokens=256"}};
+  for (const std::vector<std::string>& settings : others) {
+    std::vector<std::string> more = {"--output", "other", "--overwrite"};
+    for (const std::string& setting : settings) more.insert(more.end(), {"--set", setting});
+    const Outcome outcome = train(job, more);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const std::vector<Json> one = step_lines(metrics_of(folder / "plain")),
+                            same = step_lines(metrics_of(folder / "other"));
+    ASSERT_EQ(one.size(), same.size()) << settings.front();
+    for (size_t i = 0; i < one.size(); ++i)
+      EXPECT_NEAR(one[i]["loss"].get<double>(), same[i]["loss"].get<double>(), 1e-5) << settings.front();
+  }
+}
+
 TEST_F(Images, OfFrozenEncodersAreComputedOnceWithTheSameResult) {
   make_lines(24);
   ASSERT_EQ(train(recogniser_job(), {"--output", "first"}).exit_code, 0);
@@ -274,12 +306,30 @@ TEST_F(Images, AreToldApart) {
   EXPECT_NEAR(Json::parse(measured.out)["loss"].get<double>(), summary["best"]["validation_loss"].get<double>(), 1e-5);
 }
 
+TEST_F(Images, OfAClassifierThatIsResumedGiveTheSameCurve) {
+  test::make_digit_folder(folder / "digits", 60, 1);
+  Json job = digit_job();
+  job["training"]["save_steps"] = 3;
+  ASSERT_EQ(train(job, {"--output", "whole"}).exit_code, 0);
+  write_job(folder, job);
+  Process process({"train", "job.json", "--output", "killed"}, folder);
+  ASSERT_TRUE(process.wait_for("step 4/")) << process.finish().err;
+  process.send(SIGKILL);
+  process.finish();
+  const Outcome resumed = run_brisk({"train", "job.json", "--output", "killed", "--resume"}, folder);
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(curve_of(folder / "killed"), curve_of(folder / "whole"));
+}
+
 TEST_F(Images, OfAnotherKindOfModelAreRefused) {
   test::make_digit_folder(folder / "digits", 20, 1);
   make_lines(4);
   Json job = digit_job();
   job["model"]["type"] = "bert";
   EXPECT_TRUE(has(refusal(job), "model.image_size")) << refusal(job);
+  job = digit_job();
+  job["training"]["prune_last_layer"] = false;
+  EXPECT_TRUE(has(refusal(job), "training.prune_last_layer")) << refusal(job);
   job = recogniser_job();
   job["model"]["type"] = "encoder_decoder";
   EXPECT_TRUE(has(refusal(job), "task image_to_text cannot train model.type = encoder_decoder")) << refusal(job);
@@ -322,16 +372,11 @@ TEST_F(Images, FoldersWithoutTheirOtherHalfAreRefused) {
   EXPECT_TRUE(has(refusal(job), "not both")) << refusal(job);
 }
 
-TEST_F(Images, AreSmokeTestedAndPlanned) {
+TEST_F(Images, AreSmokeTested) {
   make_lines();
   write_job(folder, recogniser_job());
   const Outcome smoke = run_brisk({"train", "job.json", "--smoke-test"}, folder);
   EXPECT_EQ(smoke.exit_code, 0) << smoke.err << smoke.out;
-  // Two jobs side by side are planned in less time than what one could be instead.
-  test::make_digit_folder(folder / "digits", 40, 1);
-  write_text(folder / "digits.json", digit_job().dump());
-  const Outcome plan = run_brisk({"plan", "job.json", "digits.json", "--json"}, folder);
-  EXPECT_EQ(plan.exit_code, 0) << plan.err;
 }
 
 }  // namespace

@@ -310,6 +310,11 @@ class Starter {
     const TrainingOptions& training = plan_.job.training;
     const int64_t longest = lengths[0].longest, asked = training.micro_batch_tokens;
     if (!place_.reason.empty()) say("device: {}", place_.reason);
+    if (asked > 0 && asked < longest && reads_images(plan_.job.model.type)) {
+      user_error(
+          "training.micro_batch_tokens {} is less than the rows of an image, {}: raise it, or use larger patches",
+          asked, longest);
+    }
     if (asked > 0 && asked < longest) {
       user_error(
           "training.micro_batch_tokens {} is less than the longest sequence, {}{}: raise it, or lower "

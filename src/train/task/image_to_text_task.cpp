@@ -247,7 +247,7 @@ Task::EvaluationData ImageToTextTask::open_evaluation(const TrainedModel& model,
 
 std::optional<Task::TryOut> ImageToTextTask::try_out(const std::string& run, const std::string& data) const {
   const auto count = [](const std::string& output) {
-    return fmt::format("{} texts", std::count(output.begin(), output.end(), '\n'));
+    return fmt::format("{} texts", std::count(output.begin(), output.end(), '\t'));
   };
   return TryOut{"predict", {"predict", run, "--images", data, "--beam", "2"}, count};
 }
