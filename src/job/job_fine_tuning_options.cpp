@@ -115,6 +115,7 @@ void declare_encoder_training(Job& job, std::vector<Option>& all) {
   all.emplace_back("training.frozen_dropout", training.frozen_dropout,
                    "apply dropout in frozen layers, too; false: they run as in evaluation", OnResume::fixed)
       .only_with(with_encoder(job, "nothing of a decoder is frozen by training.freeze"))
+      .only_with(with_texts(job))
       .only_with(with_frozen_layers(job))
       .same_in_smoke_test();
   all.emplace_back(
@@ -122,8 +123,8 @@ void declare_encoder_training(Job& job, std::vector<Option>& all) {
          "compute the outputs of the frozen layers once and keep them in data.cache_dir, if the run needs them "
          "more than once; changes speed, never the result",
          OnResume::fixed)
-      .only_with({"an encoder, or a model with image encoders",
-                  [&job] { return job.model.is_encoder() || reads_images(job.model.type); },
+      .only_with({"an encoder of texts, or a model that reads images and writes texts",
+                  [&job] { return job.model.is_encoder() != reads_images(job.model.type); },
                   [&job] { return fmt::format("to model.type {} (no activations of it are cached)", job.model.type); }})
       .used_with({"training.freeze of a classifier without frozen_dropout, or training.freeze_encoders",
                   [&job, &training] {
@@ -136,6 +137,7 @@ void declare_encoder_training(Job& job, std::vector<Option>& all) {
                    "masked ones); changes speed, never the result",
                    OnResume::fixed)
       .only_with(with_encoder(job, "a decoder uses the outputs of all tokens"))
+      .only_with(with_texts(job))
       .also({"first_row_only"})
       .same_in_smoke_test();
   all.emplace_back("training.mlm_probability", training.mlm_probability,

@@ -256,12 +256,14 @@ Value ImageEncoder::embed(Tape& tape, int set) const {
   const Value pixels = pixel_rows(
       tape, set,
       {.patch = image.patch, .mean = image.processing.mean, .std = image.processing.std, .class_row = image.class_row});
+  if (is_swin(config_)) {
+    const Value patches = linear(tape, pixels, patches_, {.bias = table_});
+    const Value normed =
+        norm(tape, patches, NormKind::layer, embedding_norm_.gain, embedding_norm_.bias, kSwinEmbeddingEpsilon);
+    return convert(tape, normed, DType::f32);
+  }
   const Value table = embedding(tape, set, table_, {.positions = positions_});
-  const Value patches = linear(tape, pixels, patches_, {.residual = table});
-  if (!is_swin(config_)) return patches;
-  return convert(
-      tape, norm(tape, patches, NormKind::layer, embedding_norm_.gain, embedding_norm_.bias, kSwinEmbeddingEpsilon),
-      DType::f32);
+  return linear(tape, pixels, patches_, {.residual = table});
 }
 
 Value ImageEncoder::projections(Tape& tape, Value x, const Layer& layer) const {

@@ -122,7 +122,7 @@ class ImageEncoder {
 
   ImageEncoderConfig config_;
   Parameter* patches_ = nullptr;    // [D, 3 P P]
-  Parameter* table_ = nullptr;      // [1 or 2, D]: the bias of the patches, and the class token where there is one
+  Parameter* table_ = nullptr;      // [2, D]: the bias of the patches and the class token; or [1, D], a bias (Swin)
   Parameter* positions_ = nullptr;  // [rows, D]
   Norm embedding_norm_;
   Parameter* shared_relative_ = nullptr;

@@ -249,17 +249,17 @@ TEST_F(Images, OfAFewPagesAreLearnedByHeart) {
                {{"per_device_train_batch_size", 2},
                 {"gradient_accumulation_steps", 2},
                 {"eval_strategy", "steps"},
-                {"eval_steps", 400},
+                {"eval_steps", 200},
                 {"save_strategy", "steps"},
-                {"save_steps", 200},
-                {"logging_steps", 100},
+                {"save_steps", 100},
+                {"logging_steps", 50},
                 {"dataloader_num_workers", 1},
                 {"load_best_model_at_end", true},
                 {"label_smoothing", 0},
-                {"max_steps", 400},
+                {"max_steps", 200},
                 {"max_length", 64},
                 {"optimizer", "adamw"},
-                {"learning_rate", 2e-3},
+                {"learning_rate", 3e-3},
                 {"divergence_guard", false},
                 {"precision", "fp32"},
                 {"threads", 1}}},
@@ -327,6 +327,9 @@ TEST_F(Images, OfAnotherKindOfModelAreRefused) {
   Json job = digit_job();
   job["model"]["type"] = "bert";
   EXPECT_TRUE(has(refusal(job), "model.image_size")) << refusal(job);
+  job = digit_job();
+  job["training"]["prune_last_layer"] = false;
+  EXPECT_TRUE(has(refusal(job), "training.prune_last_layer")) << refusal(job);
   job = recogniser_job();
   job["model"]["type"] = "encoder_decoder";
   EXPECT_TRUE(has(refusal(job), "task image_to_text cannot train model.type = encoder_decoder")) << refusal(job);

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <ctime>
 #include <mutex>
@@ -23,9 +22,10 @@ namespace brisk {
 
 namespace {
 
-constexpr uint64_t kImageCheckFormat = 1;
+constexpr uint64_t kImageCheckFormat = 2;
 constexpr int64_t kImagesAtOnce = 16;
-constexpr int64_t kEndBytes = 4096;     // at the beginning and the end of a file, that its fingerprint is of
+constexpr int64_t kEndBytes = 4096;  // at the beginning and the end of a file, that its fingerprint is of
+constexpr int64_t kBytesAtOnce = 1 << 20;
 constexpr int64_t kSettledSeconds = 3;  // a file changed this recently may change again within the clock's tick
 constexpr size_t kReasonsKept = 5;
 
@@ -64,8 +64,8 @@ FileStates states_of(std::span<const std::string> paths) {
 }
 
 // A changed image has another size, or other bytes at its end: a PNG file has its checksums there, a JPEG file the last of
-// its coefficients.
-uint64_t file_fingerprint(const std::string& path) {
+// its coefficients. Of files that are not compressed (PNM) pages of one size differ in the middle alone: these are read whole.
+uint64_t file_fingerprint(const std::string& path, bool whole) {
   struct Descriptor {
     int number;
     ~Descriptor() { ::close(number); }
@@ -73,11 +73,19 @@ uint64_t file_fingerprint(const std::string& path) {
   int64_t size = 0;
   const Descriptor file{open_regular_file(path, &size)};
   uint64_t hash = static_cast<uint64_t>(size);
-  std::array<char, kEndBytes> bytes;
-  for (const int64_t from : {int64_t{0}, std::max<int64_t>(0, size - kEndBytes)}) {
+  std::vector<char> bytes(static_cast<size_t>(whole ? kBytesAtOnce : kEndBytes));
+  const auto add_bytes_at = [&](int64_t from) {
     const ssize_t count = ::pread(file.number, bytes.data(), bytes.size(), from);
     if (count < 0) user_error("{}: cannot be read: {}", path, explain_errno(errno));
     hash = hash_bytes({bytes.data(), static_cast<size_t>(count)}, hash);
+    return static_cast<int64_t>(count);
+  };
+  if (whole) {
+    for (int64_t at = 0, count = 0; at < size && (count = add_bytes_at(at)) > 0; at += count) {
+    }
+  } else {
+    add_bytes_at(0);
+    add_bytes_at(std::max<int64_t>(0, size - kEndBytes));
   }
   return hash;
 }
@@ -96,12 +104,9 @@ Outcome check_all(std::span<const std::string> paths, BrokenImages rule, const T
   for_each_image(std::ssize(paths), [&](int64_t i) {
     const std::string& path = paths[static_cast<size_t>(i)];
     try {
-      if (rule == BrokenImages::refuse) {
-        read_image_header(path);
-      } else {
-        read_image(path);
-      }
-      fingerprints[static_cast<size_t>(i)] = file_fingerprint(path);
+      const ImageFormat format = read_image_header(path).format;
+      if (rule == BrokenImages::skip) read_image(path);
+      fingerprints[static_cast<size_t>(i)] = file_fingerprint(path, format == ImageFormat::pnm);
     } catch (const UserError& problem) {
       reasons[static_cast<size_t>(i)] = problem.what();
     }

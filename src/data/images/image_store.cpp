@@ -22,7 +22,8 @@ namespace brisk {
 
 namespace {
 
-constexpr int64_t kAheadBytes = int64_t{512} << 20;  // of images that nobody has asked for yet
+// Of images that nobody has asked for yet: those of some steps, which of pages are hundreds.
+constexpr int64_t kAheadBytes = int64_t{512} << 20, kAheadShareOfCache = 8;
 constexpr int64_t kLeastAhead = 64;
 constexpr double kCacheShare = 0.25;  // of the memory that is free: the model is still to come
 
@@ -115,7 +116,8 @@ ImageStore::ImageStore(std::vector<std::string> paths, std::vector<ImageInput> i
   state.inputs = std::move(inputs);
   state.options = options;
   for (const ImageInput& input : state.inputs) state.image_bytes += input.height * input.width * kColors;
-  state.most_ahead = std::max(kLeastAhead, kAheadBytes / std::max<int64_t>(1, state.image_bytes));
+  const int64_t ahead_bytes = std::max(kAheadBytes, options.cache_bytes / kAheadShareOfCache);
+  state.most_ahead = std::max(kLeastAhead, ahead_bytes / std::max<int64_t>(1, state.image_bytes));
   try {
     for (int i = 0; i < options.threads; ++i) {
       state.workers.emplace_back([&state, &runtime = Runtime::current()] {

@@ -46,7 +46,9 @@ FrozenImageEncoders::FrozenImageEncoders(const Job& job, DType compute_type, con
   }
   refresh_compute_copies(store_);
   weights_key_ = checksum_of_parameters(store_, [](const Parameter& parameter) { return !parameter.spec.trained; });
-  for (const uint64_t part : {kFeaturesFormat, fingerprint(config), static_cast<uint64_t>(compute_type)})
+  // (A GPU rounds in its own way: what it trains on it computes itself.)
+  for (const uint64_t part : {kFeaturesFormat, fingerprint(config), static_cast<uint64_t>(compute_type),
+                              uint64_t{device.is_cuda() ? 1u : 0u}})
     weights_key_ = hash_mix(weights_key_, part);
   // Shapes alone: what an encoder's rows are of, and how many an image has.
   Tape tape({.rows = image_text_layout(layout_, {})

@@ -216,6 +216,17 @@ TEST_F(ImageChecks, AreKeptUntilAFileChanges) {
   EXPECT_EQ(check(BrokenImages::skip).fingerprint, mended.fingerprint);
 }
 
+// Pages that are drawn anew begin and end as they did.
+TEST_F(ImageChecks, FingerprintIsOfAllPixelsThatAreNotCompressed) {
+  const std::string path = folder / "page.ppm";
+  Image page = test::plain_image(60, 100, 255);
+  write_ppm(path, page);
+  const uint64_t before = check_images({{path}}, BrokenImages::refuse, folder / "cache").fingerprint;
+  page.row(30)[150] = 0;
+  write_ppm(path, page);
+  EXPECT_NE(check_images({{path}}, BrokenImages::refuse, folder / "cache").fingerprint, before);
+}
+
 TEST_F(ImageChecks, FingerprintIsOfTheImagesAndNotOfTheirFolder) {
   const uint64_t fingerprint = check(BrokenImages::refuse).fingerprint;
   EXPECT_EQ(check(BrokenImages::skip).fingerprint, fingerprint);
