@@ -23,7 +23,7 @@ namespace brisk {
 namespace {
 
 constexpr int64_t kAheadBytes = int64_t{512} << 20;  // of images that nobody has asked for yet
-constexpr int64_t kLeastAhead = 64;
+constexpr int64_t kLeastAhead = 8;
 constexpr double kCacheShare = 0.25;  // of the memory that is free: the model is still to come
 
 }  // namespace
