@@ -34,7 +34,7 @@ ImageLayout layout_for_images(const TrainedModel& model) {
   ImageLayout layout = architecture_of(model.job.model).image_layout(model.job.model);
   if (layout.empty()) {
     user_error(
-        "{}: a {} (task {}), which reads no images; train a job of task image_to_text, or classify with a model.type "
+        "{}: model.type {} (task {}) reads no images; train a job of task image_to_text, or classify with a model.type "
         "that does",
         model.source, model.job.model.type, model.job.task);
   }
@@ -71,8 +71,7 @@ std::vector<std::string> LoadedModel::find_images(const std::string& path, bool 
   if (is_directory(path)) {
     images = images_of_folder(path);
     if (images.empty()) user_error("{}: no image in it (.png, .jpg, .webp, .ppm, .pgm)", path);
-  } else if (is_image_file(path)) {
-    images = {path};
+    if (const std::string unread = unread_images_note(path); !unread.empty()) warn("{}", unread);
   } else if (is_table_file(path)) {
     const DataOptions& data = content_->model->job.data;
     const InputTable table({.paths = {path},
@@ -86,10 +85,13 @@ std::vector<std::string> LoadedModel::find_images(const std::string& path, bool 
     while (rows.next(row)) {
       if (has_text(row.text)) images.push_back((folder / row.text).string());
     }
+  } else if (file_exists(path)) {  // what it is, its content says
+    images = {path};
   } else {
     user_error(
-        "{}: {}; give a folder of images, an image (.png, .jpg, .webp, .ppm, .pgm) or a table (.csv, .tsv, .jsonl)",
-        path, file_exists(path) ? "it is no image" : "there is no such file");
+        "{}: there is no such file; give a folder of images, an image (.png, .jpg, .webp, .ppm, .pgm) or a table (.csv, "
+        ".tsv, .jsonl)",
+        path);
   }
   const ImageCheck check = check_images(images, skip_broken ? BrokenImages::skip : BrokenImages::refuse,
                                         cache_directory(content_->model->job.data), {}, option_name("skip_broken"));
@@ -106,7 +108,7 @@ TranslateTotals LoadedModel::read_images(const std::vector<std::string>& images,
   const TrainedModel& model = *content_->model;
   const ImageLayout layout = layout_for_images(model);
   if (model.model->conditional() == nullptr) {
-    user_error("{}: a {} (task {}), which writes no texts; ask it for the classes of images", model.source,
+    user_error("{}: model.type {} (task {}) writes no texts; ask it for the classes of images", model.source,
                model.job.model.type, model.job.task);
   }
   const auto hand_over = in_callers_mode(on_texts);

@@ -50,7 +50,7 @@ void write_text_file(const fs::path& file, const std::string& text) {
 void print_text(const std::string& image, const Translated& answer, const ImageArguments& arguments) {
   const Translated::Text& best = answer.best.front();
   if (!arguments.json) {
-    fmt::print("{}\t{}\n", image, on_one_line(best.text));
+    fmt::print("{}\t{}\n", on_one_line(image), on_one_line(best.text));
     return;
   }
   print_json(

@@ -30,8 +30,10 @@ void add_translation_options(CLI::App& command, TranslateOptions& options) {
       ->default_str("heuristic")
       ->check(CLI::IsMember({"heuristic", "first", "never"}));
   command
-      .add_option("--max-tokens", options.max_tokens,
-                  "Maximum tokens of a translation (default: three times as many as the text has, and ten)")
+      .add_option(
+          "--max-tokens", options.max_tokens,
+          "Maximum tokens of a translation (default: three times as many as the text has, and ten; of an image, as many "
+          "as the model writes)")
       ->check(at_least(1));
 }
 

@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 using Answer = ForeignAnswer;
 
 // What a key is for that changes nothing here.
-constexpr const char* kOneProcess = "brisk trains in one process on one device";
+constexpr const char* kProcesses = "`brisk launch` or mpirun says how many processes train, each on one device";
 constexpr const char* kNoPadding =
     "nothing is padded here unless training.padding says so, and a batch is filled by length as it comes";
 constexpr const char* kPyTorch = "it tunes PyTorch, which brisk does not use";
@@ -177,32 +177,32 @@ void add_machine(KeyTable& keys) {
   });
   keys.refuse("brisk trains on CPUs and NVIDIA GPUs",
               {"use_mps_device", "use_ipex", "tpu_num_cores", "xpu_backend", "use_habana", "use_hpu"});
-  keys.ignore(kOneProcess, {"local_rank",
-                            "world_size",
-                            "n_gpu",
-                            "_n_gpu",
-                            "num_processes",
-                            "ddp_backend",
-                            "ddp_find_unused_parameters",
-                            "ddp_bucket_cap_mb",
-                            "ddp_broadcast_buffers",
-                            "ddp_timeout",
-                            "ddp_static_graph",
-                            "average_tokens_across_devices",
-                            "accelerator_config",
-                            "fsdp_config",
-                            "fsdp_min_num_params",
-                            "fsdp_transformer_layer_cls_to_wrap",
-                            "dispatch_batches",
-                            "split_batches",
-                            "ray_scope",
-                            "mp_parameters",
-                            "sharded_ddp",
-                            "parallel_mode"});
-  keys.refuse(fmt::format("{}; training.gradient_checkpointing, precision bf16 and a smaller micro_batch_tokens save "
-                          "memory",
-                          kOneProcess),
-              {"deepspeed", "fsdp", "parallelism_config"});
+  keys.ignore(kProcesses, {"local_rank",
+                           "world_size",
+                           "n_gpu",
+                           "_n_gpu",
+                           "num_processes",
+                           "ddp_backend",
+                           "ddp_find_unused_parameters",
+                           "ddp_bucket_cap_mb",
+                           "ddp_broadcast_buffers",
+                           "ddp_timeout",
+                           "ddp_static_graph",
+                           "average_tokens_across_devices",
+                           "accelerator_config",
+                           "fsdp_config",
+                           "fsdp_min_num_params",
+                           "fsdp_transformer_layer_cls_to_wrap",
+                           "dispatch_batches",
+                           "split_batches",
+                           "ray_scope",
+                           "mp_parameters",
+                           "sharded_ddp",
+                           "parallel_mode"});
+  keys.refuse(
+      "each process has the whole model; training.gradient_checkpointing, precision bf16 and a smaller "
+      "micro_batch_tokens save memory",
+      {"deepspeed", "fsdp", "parallelism_config"});
   keys.ignore(kPyTorch, {"torch_compile",
                          "torch_compile_backend",
                          "torch_compile_mode",

@@ -119,7 +119,9 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .default_with(mu, 50000)
       .also({"n_vocab", "vocabulary_size", "data.vocab_size"})  // the tokenizer is the run's own
       .smoke_test_rule([&job] {
-        if (job.data.tokenizer.empty()) job.model.vocab_size = std::min<int64_t>(1000, job.model.vocab_size);
+        const bool has_vocabulary = !with_image_classifier(job).holds();
+        if (has_vocabulary && job.data.tokenizer.empty())
+          job.model.vocab_size = std::min<int64_t>(1000, job.model.vocab_size);
       })
       .everywhere();
   all.emplace_back(

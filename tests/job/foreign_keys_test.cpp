@@ -223,7 +223,7 @@ TEST(ForeignKeys, AreAnsweredWhateverTheirValue) {
 
 TEST(ForeignKeys, ThatAskForWhatIsNotDoneAreRefused) {
   EXPECT_TRUE(problem_of("deepspeed", "\"ds.json\"")
-                  .starts_with("job.json: training.deepspeed is not supported: brisk trains in one process"));
+                  .starts_with("job.json: training.deepspeed is not supported: each process has the whole model"));
   EXPECT_NE(problem_of("neftune_noise_alpha", "5").find("not implemented"), std::string::npos);
   EXPECT_NE(problem_of("max_train_samples", "1000").find("head -n"), std::string::npos);
   EXPECT_NE(problem_of("early_stopping", "true").find("early_stopping_patience"), std::string::npos);

@@ -143,6 +143,49 @@ TEST_F(Images, OfAResumedRunGiveTheSameCurve) {
   EXPECT_EQ(last_model_bytes(folder / "killed"), last_model_bytes(folder / "whole"));
 }
 
+// A BEiT has no norm at its end: what it writes is fp32, and what is kept of it has the format of the run.
+TEST_F(Images, OfFrozenEncodersWithoutALastNormAreKeptInTheFormatOfTheRun) {
+  make_lines(24);
+  Json job = recogniser_job();
+  job["model"]["image_encoder"] = "beit";
+  job["training"]["precision"] = "bf16";
+  ASSERT_EQ(train(job, {"--output", "first"}).exit_code, 0);
+  job["model"] = {{"from", "first"}};
+  job["training"]["freeze_encoders"] = true;
+  const Outcome cached = train(job, {"--output", "cached"});
+  ASSERT_EQ(cached.exit_code, 0) << cached.err;
+  EXPECT_TRUE(has(cached.err, "frozen image encoders: what they make of the images was computed")) << cached.err;
+  job["training"]["cache_frozen"] = false;
+  ASSERT_EQ(train(job, {"--output", "computed"}).exit_code, 0);
+  const std::vector<Json> one = curve_of(folder / "cached"), other = curve_of(folder / "computed");
+  ASSERT_EQ(one.size(), other.size());
+  for (size_t i = 0; i < one.size(); ++i) {
+    if (!one[i].contains("loss")) continue;
+    EXPECT_NEAR(one[i]["loss"].get<double>(), other[i]["loss"].get<double>(), 2e-2) << i;
+  }
+}
+
+TEST_F(Images, ThatAreNoneAndPlacesThatAreNoneAreNamed) {
+  make_lines(24);
+  ASSERT_EQ(train(recogniser_job()).exit_code, 0);
+  write_text(folder / "scan.bmp", "BM, and so on");
+  const Outcome bmp = run_brisk({"predict", "run", "--images", "scan.bmp"}, folder);
+  EXPECT_EQ(bmp.exit_code, 2);
+  EXPECT_TRUE(has(bmp.err, "scan.bmp: it is a BMP image; expected an image: PNG")) << bmp.err;
+  fs::copy(folder / "lines/images/00000.pgm", folder / "a\nb.pgm");
+  EXPECT_TRUE(run_brisk({"predict", "run", "--images", "a\nb.pgm"}, folder).out.starts_with("a b.pgm\t"));
+  const Outcome text = run_brisk({"generate", "run", "--prompt", "a"}, folder);
+  EXPECT_EQ(text.exit_code, 2);
+  EXPECT_TRUE(has(text.err, "`brisk predict run --images FOLDER`")) << text.err;
+
+  Json job = recogniser_job();
+  job["data"]["images"] = "nowhere";
+  EXPECT_TRUE(has(refusal(job), "data.images = nowhere: there is no such folder"));
+  job = recogniser_job();
+  job["model"]["image_processor"] = R"({"sharpen": 1})";
+  EXPECT_TRUE(has(refusal(job), "model.image_processor: sharpen = 1"));
+}
+
 TEST_F(Images, GiveTheSameResultWithoutACacheAndWithOtherWorkers) {
   make_lines(24);
   Json job = recogniser_job();

@@ -57,8 +57,10 @@ void run_eval(Runtime& runtime, const EvalArguments& arguments) {
     warn(runtime, "{} pair{} {} longer than {} tokens on a side: only the beginning counts in the loss", evaluation.cut,
          evaluation.cut == 1 ? "" : "s", evaluation.cut == 1 ? "is" : "are", evaluation.max_length);
   } else if (evaluation.cut > 0) {
-    warn(runtime, "{} of {} text{} {} longer than {} tokens: only the beginning was read{}", evaluation.cut,
-         evaluation.targets, evaluation.targets == 1 ? "" : "s", evaluation.cut == 1 ? "is" : "are",
+    // Of how many is known where each text is one target.
+    const std::string of = model.labels().empty() ? "" : fmt::format(" of {}", evaluation.targets);
+    warn(runtime, "{}{} text{} {} longer than {} tokens: only the beginning was read{}", evaluation.cut, of,
+         (of.empty() ? evaluation.cut : evaluation.targets) == 1 ? "" : "s", evaluation.cut == 1 ? "is" : "are",
          evaluation.max_length, arguments.options.max_length > 0 ? "" : " (--max-length reads more, if the model can)");
   }
   if (arguments.json) return print_evaluation_json(model, evaluation);

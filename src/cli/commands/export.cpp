@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/messages.h"
@@ -33,7 +35,13 @@ void run_export(Runtime& runtime, const ExportArguments& arguments) {
   const std::string opened_by = model.write(arguments.output, ModelFormat::huggingface, weights);
   fmt::print("{}: {} parameters of {}\n", arguments.output, format_count(static_cast<double>(model.parameters())),
              model.source());
-  say(runtime, "  {1}.from_pretrained(\"{0}\"), AutoTokenizer.from_pretrained(\"{0}\")", arguments.output, opened_by);
+  std::string readers;
+  for (const auto& [file, reader] : {std::pair{"tokenizer_config.json", "AutoTokenizer"},
+                                     std::pair{"preprocessor_config.json", "AutoImageProcessor"}}) {
+    if (std::filesystem::exists(std::filesystem::path(arguments.output) / file))
+      readers += fmt::format(", {}.from_pretrained(\"{}\")", reader, arguments.output);
+  }
+  say(runtime, "  {}.from_pretrained(\"{}\"){}", opened_by, arguments.output, readers);
 }
 
 }  // namespace

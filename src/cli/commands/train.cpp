@@ -188,8 +188,9 @@ void add_train_command(CLI::App& app, Runtime& runtime, int& exit_code) {
       ->allow_extra_args(false);
   command->footer(
       "The job's task says what is learned: language_model (the next token of a text; the default), classify (the class\n"
-      "of a text, from a .csv, .tsv or .jsonl with labels), mlm (masked tokens of a text: an encoder to fine-tune), translate\n"
-      "(the translation of a text, from two aligned files or a table).\n\n"
+      "of a text or an image, from a .csv, .tsv or .jsonl with labels, or of images from a folder for each class), mlm (masked\n"
+      "tokens of a text: an encoder to fine-tune), translate (the translation of a text, from two aligned files or a table),\n"
+      "image_to_text (the text of an image: captions, recognised lines, translated pages).\n\n"
       "Examples:\n"
       "  brisk train examples/prototype.json --data book.txt\n"
       "  brisk train examples/sentiment-distilbert.json --data reviews.csv\n"

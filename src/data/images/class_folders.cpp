@@ -1,9 +1,11 @@
 #include "data/images/class_folders.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
@@ -12,6 +14,7 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/hash.h"
+#include "base/text/plural.h"
 #include "image/image_file.h"
 
 namespace brisk {
@@ -31,14 +34,38 @@ std::vector<std::string> images_of_folder(const std::string& folder) {
   return images;
 }
 
+std::string unread_images_note(const std::string& folder) {
+  namespace fs = std::filesystem;
+  constexpr const char* kUnread[] = {".bmp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".jp2", ".jxl", ".svg"};
+  std::set<std::string> kinds;
+  int64_t count = 0;
+  std::error_code problem;
+  const auto options = fs::directory_options::follow_directory_symlink;
+  for (fs::recursive_directory_iterator at(folder, options, problem), end; !problem && at != end;
+       at.increment(problem)) {
+    std::string kind = at->path().extension().string();
+    for (char& c : kind) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    if (std::find(std::begin(kUnread), std::end(kUnread), kind) == std::end(kUnread)) continue;
+    kinds.insert(kind);
+    ++count;
+  }
+  if (count == 0) return "";
+  return fmt::format("{}: {} {} {}, which brisk does not read: left out; convert {} to PNG or JPEG", folder,
+                     plural(count, "file"), count == 1 ? "is" : "are", fmt::join(kinds, ", "),
+                     count == 1 ? "it" : "them");
+}
+
 bool is_class_folder(const std::string& path) {
   namespace fs = std::filesystem;
   if (!is_directory(path)) return false;
+  bool images = false, tables = false;
   std::error_code problem;
   for (fs::directory_iterator at(path, problem), end; !problem && at != end; at.increment(problem)) {
     if (at->is_directory() && !images_of_folder(at->path().string()).empty()) return true;
+    images = images || is_image_file(at->path().string());
+    tables = tables || is_table_file(at->path().string());
   }
-  return false;
+  return images && !tables;  // of no class: open_class_folders says so
 }
 
 ImageTable open_class_folders(const std::string& folder, const std::string& cache_directory) {
@@ -50,8 +77,8 @@ ImageTable open_class_folders(const std::string& folder, const std::string& cach
     const fs::path path = fs::path(image).lexically_relative(root);
     const auto parts = std::distance(path.begin(), path.end());
     if (parts < 2) {
-      user_error("{}: an image that is in no folder of a class, as the others in {} are; move it into one", image,
-                 folder);
+      user_error("{}: an image that is in no folder of a class; {} is to have a folder for each class, with its images",
+                 image, folder);
     }
     const std::string label = path.begin()->string();
     classes.insert(label);

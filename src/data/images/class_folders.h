@@ -9,7 +9,7 @@
 
 namespace brisk {
 
-// A folder in which another one has images, however deep.
+// A folder in which another one has images, however deep, or that has images and no table.
 bool is_class_folder(const std::string& path);
 
 // Writes the table into `cache_directory`, where it is not there yet, and opens it. UserError where there are images that are in
@@ -18,5 +18,8 @@ ImageTable open_class_folders(const std::string& folder, const std::string& cach
 
 // All images of a folder and those in it, by their names.
 std::vector<std::string> images_of_folder(const std::string& folder);
+
+// How many files in it are images of formats that are not read, which it is told; empty where there are none.
+std::string unread_images_note(const std::string& folder);
 
 }  // namespace brisk

@@ -24,7 +24,7 @@ namespace {
 
 // Of images that nobody has asked for yet: those of some steps, which of pages are hundreds.
 constexpr int64_t kAheadBytes = int64_t{512} << 20, kAheadShareOfCache = 8;
-constexpr int64_t kLeastAhead = 64;
+constexpr int64_t kLeastAhead = 8;
 constexpr double kCacheShare = 0.25;  // of the memory that is free: the model is still to come
 
 }  // namespace

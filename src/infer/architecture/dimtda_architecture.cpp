@@ -17,7 +17,7 @@ ImageEncoderConfig layout_encoder(const ModelOptions& model) {
   ImageEncoderConfig config;
   config.kind = ImageEncoderConfig::Kind::beit;
   config.image = image_input_of(model.layout_processor, {model.layout_image_size}, model.layout_patch_size, true,
-                                "model.layout_image_size");
+                                "model.layout_image_size", "model.layout_processor");
   config.d_model = model.layout_d_model;
   config.num_layers = model.layout_layers;
   config.num_heads = model.layout_heads;

@@ -78,7 +78,9 @@ class ImageClassifierArchitecture final : public Architecture {
   std::string write_huggingface(const TrainedModel& model, const std::string& folder,
                                 SafetensorsType type) const override {
     ModelOptions options = resolved(model.job.model);
-    options.image_processor = preprocessor_config_text(plain_config(options).encoder.image.processing);
+    const ImageInput image = plain_config(options).encoder.image;
+    options.image_size = {image.height, image.width};  // a job may leave it to its processor
+    options.image_processor = preprocessor_config_text(image.processing);
     write_huggingface_image_classifier(folder, options, model.labels.names(), model.store, type);
     return model.config.get_if<ImageClassifierConfig>()->num_labels > 0 ? "AutoModelForImageClassification"
                                                                         : "AutoModel";

@@ -24,10 +24,10 @@ ImageEncoderConfig::Positions positions_of(const std::string& word) {
 }  // namespace
 
 ImageInput image_input_of(const std::string& processor, const std::vector<int64_t>& size, int64_t patch, bool class_row,
-                          const std::string& where) {
+                          const std::string& where, const std::string& processor_option) {
   if (size.size() > 2) user_error("{}: {} numbers; expected one, or a height and a width", where, size.size());
   ImageProcessing processing;
-  if (!processor.empty()) processing = parse_preprocessor_config(processor, where + ": the processor");
+  if (!processor.empty()) processing = parse_preprocessor_config(processor, processor_option);
   const int64_t height = !size.empty() ? size.front() : processor.empty() ? kUsualSize : processing.output_height();
   const int64_t width = !size.empty() ? size.back() : processor.empty() ? kUsualSize : processing.output_width();
   if (height != processing.output_height() || width != processing.output_width()) {
@@ -44,7 +44,8 @@ ImageEncoderConfig image_encoder_config(const ModelOptions& model) {
   ImageEncoderConfig config;
   config.kind = model.image_encoder == "swin" ? Kind::swin : model.image_encoder == "vit" ? Kind::vit : Kind::beit;
   const bool swin = config.kind == Kind::swin;
-  config.image = image_input_of(model.image_processor, model.image_size, model.patch_size, !swin, "model.image_size");
+  config.image = image_input_of(model.image_processor, model.image_size, model.patch_size, !swin, "model.image_size",
+                                "model.image_processor");
   config.d_model = alone ? model.d_model : model.encoder_d_model;
   if (!swin || alone) {  // an encoder-decoder with a swin does not read these: its stages have theirs
     config.num_layers = alone ? model.num_layers : model.encoder_layers;

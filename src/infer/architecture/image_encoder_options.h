@@ -14,8 +14,9 @@ namespace brisk {
 ImageEncoderConfig image_encoder_config(const ModelOptions& model);
 
 // How an image of this size is read. `processor`: what a preprocessor_config.json holds, or nothing; `size`: its height and
-// width, or one number for both, or nothing where the processor says. `where`: the keys, in errors.
+// width, or one number for both, or nothing where the processor says. `where` and `processor_option`: the keys of
+// the size and of the processor, in errors.
 ImageInput image_input_of(const std::string& processor, const std::vector<int64_t>& size, int64_t patch, bool class_row,
-                          const std::string& where);
+                          const std::string& where, const std::string& processor_option);
 
 }  // namespace brisk

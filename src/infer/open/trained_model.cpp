@@ -61,11 +61,12 @@ DType trained_type(const ModelSource& source, const Device& device) {
 const CausalModel& TrainedModel::causal() const {
   if (model->causal() == nullptr) {
     const bool names_classes = traits_of_task(job.task).has_labels && !has_no_head(job);
-    user_error("{}: model.type {} (task {}) does not continue texts; {}", source, job.model.type, job.task,
-               model->conditional() != nullptr ? "`brisk translate` translates them"
-               : names_classes
-                   ? "`brisk predict` names the class of a text"
-                   : fmt::format("a classifier can be trained from it: \"model\": {{\"from\": \"{}\"}}", source));
+    user_error(
+        "{}: model.type {} (task {}) does not continue texts; {}", source, job.model.type, job.task,
+        reads_images(job.model.type)      ? fmt::format("`brisk predict {} --images FOLDER` answers about images", path)
+        : model->conditional() != nullptr ? "`brisk translate` translates them"
+        : names_classes                   ? "`brisk predict` names the class of a text"
+                        : fmt::format("a classifier can be trained from it: \"model\": {{\"from\": \"{}\"}}", source));
   }
   return *model->causal();
 }

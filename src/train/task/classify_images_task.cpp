@@ -78,7 +78,7 @@ SmokeSubset ClassifyImagesTask::take_subset(const Job& job, const std::string& f
 }
 
 std::optional<Task::TryOut> ClassifyImagesTask::try_out(const std::string& run, const std::string& data) const {
-  const auto count = [](const std::string& output) {
+  const auto count = [](const std::string& output) {  // each answer has an object of probabilities
     return fmt::format("{} answers", std::count(output.begin(), output.end(), '{') / 2);
   };
   return TryOut{"predict", {"predict", run, "--images", data}, count};

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/files/files.h"
 #include "data/read/source_files.h"
@@ -22,11 +23,24 @@ struct ImageCopy {
   double share = 1;
 };
 
-// The first rows of each class, or of all; paths are absolute.
+// How many rows of each class are copied, so that every class has some: a folder of classes has them one after another.
+int64_t share_of_class(const ImageTable& images, int64_t most, int64_t most_of_class) {
+  std::map<std::string, int64_t> of_class;
+  TableRowReader rows(images.table);
+  TableRow row;
+  while (rows.next(row)) ++of_class[std::string(trimmed_label(row.label))];
+  of_class.erase("");
+  const int64_t classes = std::max<int64_t>(1, std::ssize(of_class));
+  return std::min(most_of_class, std::max<int64_t>(1, most / classes));
+}
+
+// The first rows of each class, or of all; paths are absolute. Where `classes` has some already, only rows of these.
 ImageCopy copy_image_rows(const ImageTable& images, int64_t most, int64_t most_of_class, bool labelled,
-                          const std::string& path) {
+                          std::set<std::string>& classes, const std::string& path) {
   using Json = nlohmann::ordered_json;
   ImageCopy copy;
+  if (labelled) most_of_class = share_of_class(images, most, most_of_class);
+  const bool all = classes.empty();
   std::map<std::string, int64_t> of_class;
   std::string lines;
   int64_t seen = 0;
@@ -36,7 +50,10 @@ ImageCopy copy_image_rows(const ImageTable& images, int64_t most, int64_t most_o
     ++seen;
     if (copy.rows >= most || !has_text(row.text)) continue;
     const std::string label(labelled ? trimmed_label(row.label) : "");
-    if (labelled ? label.empty() || ++of_class[label] > most_of_class : !has_text(row.pair)) continue;
+    if (!labelled && !has_text(row.pair)) continue;
+    if (labelled && (label.empty() || (!all && !classes.contains(label)) || ++of_class[label] > most_of_class))
+      continue;
+    if (labelled && all) classes.insert(label);
     const std::filesystem::path image = std::filesystem::path(images.folder) / row.text;
     Json line = {{"image", std::filesystem::absolute(image).lexically_normal().string()}};
     line[labelled ? "label" : "text"] = labelled ? label : std::string(row.pair);
@@ -54,8 +71,9 @@ SmokeSubset take_image_subset(const Job& job, const std::string& folder, const S
   const bool labelled = traits_of_task(job.task).has_labels;
   make_directories(folder);
   const std::string subset_path = folder + "/subset.jsonl", validation_path = folder + "/validation.jsonl";
-  const ImageCopy copied =
-      copy_image_rows(open_job_images(job, ImagePart::train), size.rows, size.rows_of_class, labelled, subset_path);
+  std::set<std::string> known;
+  const ImageCopy copied = copy_image_rows(open_job_images(job, ImagePart::train), size.rows, size.rows_of_class,
+                                           labelled, known, subset_path);
   SmokeSubset subset{.text = fmt::format("{} of the job's own images", copied.rows), .share = copied.share};
   subset.origin = {{subset_path, job.data.train.front().path}};
   small.data.train = {DataSource(subset_path)};
@@ -72,7 +90,7 @@ SmokeSubset take_image_subset(const Job& job, const std::string& folder, const S
   if (copies) {
     const int64_t rows = size.validation_rows.value_or(size.rows);
     copy_image_rows(open_job_images(job, divides ? ImagePart::train : ImagePart::validation), rows,
-                    size.validation_rows ? std::max<int64_t>(4, rows / 2) : size.rows_of_class, labelled,
+                    size.validation_rows ? std::max<int64_t>(4, rows / 2) : size.rows_of_class, labelled, known,
                     validation_path);
     small.data.validation = {validation_path};
     subset.origin.emplace_back(validation_path,

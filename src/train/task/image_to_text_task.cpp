@@ -246,10 +246,12 @@ Task::EvaluationData ImageToTextTask::open_evaluation(const TrainedModel& model,
 }
 
 std::optional<Task::TryOut> ImageToTextTask::try_out(const std::string& run, const std::string& data) const {
-  const auto count = [](const std::string& output) {
-    return fmt::format("{} texts", std::count(output.begin(), output.end(), '\t'));
+  const auto count = [](const std::string& output) {  // messages stand among them
+    int64_t texts = 0;
+    for (size_t at = 0; (at = output.find("{\"image\"", at)) != std::string::npos; ++at) ++texts;
+    return fmt::format("{} texts", texts);
   };
-  return TryOut{"predict", {"predict", run, "--images", data, "--beam", "2"}, count};
+  return TryOut{"predict", {"predict", run, "--images", data, "--beam", "2", "--json"}, count};
 }
 
 std::string ImageToTextTask::usage(const std::string& run) const {

@@ -27,6 +27,8 @@ ImageTable open_table(const Job& job, const std::vector<std::string>& paths, boo
   const DataOptions& data = job.data;
   if (has_classes(job) && paths.size() == 1 && is_class_folder(paths.front()))
     return open_class_folders(paths.front(), cache_directory(data));
+  if (of_job && data.texts.empty() && !data.images.empty() && !is_directory(data.images))
+    user_error("data.images = {}: there is no such folder; name the one where the paths of images begin", data.images);
   return open_image_table({.paths = paths,
                            .image_field = data.image_field,
                            .text_field = data.text_field,
@@ -64,6 +66,20 @@ class ReadableRows {
   ImageCheck check;
   std::string fingerprint;
 };
+
+// Rows of `part` whose file is one of `whole`, too: a name alone says nothing, folders of both have 0.png.
+int64_t shared_files(const ImageRows& part, const ImageRows& whole) {
+  const auto places = [](const ImageRows& rows) {
+    std::vector<std::string> paths = rows.image_paths();
+    for (std::string& path : paths) path = std::filesystem::absolute(path).lexically_normal().string();
+    return paths;
+  };
+  std::vector<std::string> known = places(whole);
+  std::sort(known.begin(), known.end());
+  int64_t shared = 0;
+  for (const std::string& path : places(part)) shared += std::binary_search(known.begin(), known.end(), path) ? 1 : 0;
+  return shared;
+}
 
 // `share`: of the images of all parts.
 std::shared_ptr<const ImageStore> store_of(const Job& job, const ImageRows& rows, const ImageLayout& layout,
@@ -112,6 +128,13 @@ ImageData prepare_images(const Job& job, DataRequest request, const ImageLayout&
     table.found[classes ? "data.label_field" : "data.text_field"] =
         classes ? train.table.label_column() : train.table.pair_column();
   }
+  if (classes) {
+    for (const std::string& path : {table_train_paths(job, kWhatToName).front(),
+                                    data.validation.empty() ? std::string() : data.validation.front()}) {
+      const std::string unread = is_class_folder(path) ? unread_images_note(path) : "";
+      if (!unread.empty()) table.warnings_of_all.push_back(unread);
+    }
+  }
   const ReadableRows readable(job, std::move(all));
   readable.add_notes(table.notes);
   table.fingerprint = readable.fingerprint;
@@ -137,7 +160,7 @@ ImageData prepare_images(const Job& job, DataRequest request, const ImageLayout&
     table.validation = prepared.validation_rows = other.rows.examples;
     prepared.validation_fingerprint = other.fingerprint;
     table.cache_files.push_back(table.validation.data().cache_path());
-    if (const int64_t shared = shared_texts(table.validation.data(), table.train.data()); shared > 0) {
+    if (const int64_t shared = shared_files(other.rows, readable.rows); shared > 0) {
       table.warnings_of_all.push_back(
           fmt::format("{} of the {} images of data.validation are also in data.train: what was memorised makes the "
                       "evaluation look too good; remove them from one of the two",

@@ -38,11 +38,22 @@ TEST_F(ClassFolders, AreATableOfImagesAndTheirClasses) {
   EXPECT_EQ(images_of_folder(kinds()).size(), 3u);
 }
 
-TEST_F(ClassFolders, AreNoneWithoutImagesInFolders) {
+TEST_F(ClassFolders, AreNoneWhereATableSaysWhatImagesAre) {
   put("kinds/1.ppm");
+  EXPECT_TRUE(is_class_folder(kinds())) << "of no class, which is refused";
+  put("kinds/labels.csv");
   EXPECT_FALSE(is_class_folder(kinds()));
   EXPECT_FALSE(is_class_folder(kinds() + "/1.ppm"));
   EXPECT_FALSE(is_class_folder(folder_.path() + "/nowhere"));
+}
+
+TEST_F(ClassFolders, TellOfImagesThatAreNotRead) {
+  put("kinds/cat/1.ppm");
+  EXPECT_EQ(unread_images_note(kinds()), "");
+  put("kinds/cat/2.BMP");
+  put("kinds/dog/1.gif");
+  EXPECT_EQ(unread_images_note(kinds()),
+            kinds() + ": 2 files are .bmp, .gif, which brisk does not read: left out; convert them to PNG or JPEG");
 }
 
 TEST_F(ClassFolders, RefuseAnImageWithoutAClassAndALoneClass) {
