@@ -374,6 +374,10 @@ TEST_F(Images, OfAnotherKindOfModelAreRefused) {
   job["training"]["prune_last_layer"] = false;
   EXPECT_TRUE(has(refusal(job), "training.prune_last_layer")) << refusal(job);
   job = recogniser_job();
+  job["training"]["batch_size"] = 1 << 20;
+  job["training"]["gradient_accumulation_steps"] = 1 << 10;
+  EXPECT_TRUE(has(refusal(job), "training.batch_size: the pixels of a step of 1,073,741,824 images")) << refusal(job);
+  job = recogniser_job();
   job["model"]["type"] = "encoder_decoder";
   EXPECT_TRUE(has(refusal(job), "task image_to_text cannot train model.type = encoder_decoder")) << refusal(job);
   job = recogniser_job();

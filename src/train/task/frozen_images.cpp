@@ -1,11 +1,9 @@
 #include "train/task/frozen_images.h"
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 #include <vector>
 
-#include "base/error.h"
 #include "base/hash.h"
 #include "base/terminal/work_bar.h"
 #include "checkpoint/store_checksum.h"
@@ -31,22 +29,6 @@ std::vector<int64_t> rows_with_images(const ExampleSet& examples) {
   for (int64_t i = 0; i < examples.count(); ++i) rows.push_back(examples.row_of(i));
   std::sort(rows.begin(), rows.end());
   return rows;
-}
-
-template <typename T>
-void write_rounded(std::span<const float> values, T (*round)(float), std::vector<std::byte>& bytes) {
-  bytes.resize(values.size() * sizeof(T));
-  for (size_t i = 0; i < values.size(); ++i) {
-    const T value = round(values[i]);
-    std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
-  }
-}
-
-// `values` in the 16-bit format `type`, as a batch has them.
-void rounded(std::span<const float> values, DType type, std::vector<std::byte>& bytes) {
-  BRISK_CHECK(type == DType::bf16 || type == DType::f16, "rounding to {}", size_of(type));
-  if (type == DType::bf16) return write_rounded(values, to_bf16, bytes);
-  write_rounded(values, to_f16, bytes);
 }
 
 }  // namespace
@@ -136,7 +118,6 @@ void FrozenImageEncoders::make(const ExampleSet& rows, const ImageStore& store, 
   const int64_t total = shape_of(rows, encoder).file_bytes();
   int64_t done = 0;
   Ledger ledger;
-  std::vector<float> exact;
   std::vector<std::byte> host;
   // A few steps of the micro-batches at a time, so that their images are decoded ahead.
   constexpr size_t kAhead = 64;
@@ -144,12 +125,7 @@ void FrozenImageEncoders::make(const ExampleSet& rows, const ImageStore& store, 
     const std::span<const int64_t> some = std::span(images).subspan(begin, std::min(kAhead, images.size() - begin));
     store.prefetch(some);
     run.forward(ImageList(store, some, layout_, ImageList::Asks::text), ledger, [&](const MicroBatch&) {
-      if (run.value().type == store_.compute_type()) {
-        run.read(host);
-      } else {  // without a norm at its end, an encoder writes fp32 in a run of any number format
-        run.read(exact);
-        rounded(exact, store_.compute_type(), host);
-      }
+      run.read(host);
       writer.append(host);
       bar.update(done += std::ssize(host), total);
     });

@@ -8,8 +8,10 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/hash.h"
+#include "base/machine/machine.h"
 #include "base/terminal/terminal.h"
 #include "base/terminal/work_bar.h"
+#include "data/batch/loader.h"
 #include "data/images/class_folders.h"
 #include "data/images/image_check.h"
 #include "job/job_conditions.h"
@@ -91,6 +93,28 @@ std::shared_ptr<const ImageStore> store_of(const Job& job, const ImageRows& rows
                                                               .cache_bytes = static_cast<int64_t>(share * bytes)});
 }
 
+// The steps that the loader has ready, and the one that is computed.
+constexpr int64_t kStepsInMemory = LoaderOptions{}.steps_ahead + 1;
+
+// UserError where the pixels of the steps that are in memory at once do not fit there.
+void refuse_images_without_room(const Job& job, const ImageLayout& layout, ProcessGroup* processes) {
+  if (job.training.freeze_encoders && job.training.cache_frozen) return;  // what encoders make is read instead
+  int64_t of_image = 0;
+  for (const ImageInput& input : layout.images) of_image += input.rows() * input.cols();
+  const int64_t images = job.training.batch_size * job.training.gradient_accumulation_steps;
+  const double share =
+      processes != nullptr ? static_cast<double>(processes->of_machine()) / static_cast<double>(processes->size()) : 1;
+  const double of_step = share * static_cast<double>(images * of_image), needed = kStepsInMemory * of_step;
+  const auto there = static_cast<double>(memory_available());
+  if (needed < there) return;
+  const ImageInput& input = layout.images.front();
+  user_error(
+      "training.batch_size: the pixels of a step of {} images of {} x {} take {}, those of the {} steps that are in memory "
+      "at once {}, and {} are free: use fewer images in a step, or a smaller model.image_size",
+      with_commas(images), input.height, input.width, format_bytes(of_step), kStepsInMemory, format_bytes(needed),
+      format_bytes(there));
+}
+
 }  // namespace
 
 ImageTable open_job_images(const Job& job, ImagePart part) {
@@ -108,6 +132,7 @@ ImageData prepare_images(const Job& job, DataRequest request, const ImageLayout&
   TableData& table = prepared.table;
   const DataOptions& data = job.data;
   const bool folders = !data.texts.empty(), classes = has_classes(job);
+  refuse_images_without_room(job, layout, request.processes);
   const ImageTable train = open_job_images(job, ImagePart::train);
   const KnownClasses known = known_classes(request);
   const double memory_share = 1.0 / (request.processes != nullptr ? request.processes->of_machine() : 1);
