@@ -101,7 +101,9 @@ std::string load_nccl(NcclLibrary& library) {
 class LoadedNccl final : public Nccl {
  public:
   LoadedNccl(Communicator& ranks, const NcclLibrary& library, const NcclId& id) : ranks_(ranks), library_(library) {
-    require(library_.init(&comm_, size(), id, rank()), "connecting the GPUs");
+    const NcclResult connected = library_.init(&comm_, size(), id, rank());
+    if (connected != kNcclSuccess) wait_for_reason();
+    require(connected, "connecting the GPUs");
   }
   ~LoadedNccl() override {
     if (comm_ != nullptr) library_.destroy(comm_);

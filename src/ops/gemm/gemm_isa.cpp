@@ -16,8 +16,8 @@ constexpr int kPanelRows = 6;  // 6 x 16: 12 of the 16 registers hold C
 #else
 constexpr int kPanelRows = 14;  // 14 x 32: 28 of the 32 registers hold C
 #endif
-constexpr int kPanelVectors = 2;
-constexpr int64_t kPanelCols = kPanelVectors * kLanes;
+constexpr int kGemmPanelVectors = 2;
+constexpr int64_t kPanelCols = kGemmPanelVectors * kLanes;
 constexpr int64_t kRowFloats = kLanes;  // a unit of a panel of A: a whole vector, so that packing stores whole vectors
 
 // Depth of a pass. With AVX2 a panel of B and one of A fit the first-level cache together, and A is copied by row; with
@@ -61,22 +61,23 @@ constexpr int broadcast_rows(int rows) { return rows * 6 / 7 > 2 ? rows * 6 / 7 
 // One unit of depth: kRows rows of A, kStep floats apart, times the vectors of B.
 template <typename Product, int kRows, int64_t kStep>
 __attribute__((always_inline)) inline void multiply_unit(const float* a, const float* b,
-                                                         Vec (&acc)[kRows][kPanelVectors]) {
-  Vec column[kPanelVectors];
+                                                         Vec (&acc)[kRows][kGemmPanelVectors]) {
+  Vec column[kGemmPanelVectors];
 #pragma GCC unroll 2
-  for (int v = 0; v < kPanelVectors; ++v) column[v] = load(b + v * kLanes);
+  for (int v = 0; v < kGemmPanelVectors; ++v) column[v] = load(b + v * kLanes);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #if !defined(BRISK_ISA_avx2)
     if (r < broadcast_rows(kRows)) {
 #pragma GCC unroll 2
-      for (int v = 0; v < kPanelVectors; ++v) acc[r][v] = Product::add_broadcast(a[r * kStep], column[v], acc[r][v]);
+      for (int v = 0; v < kGemmPanelVectors; ++v)
+        acc[r][v] = Product::add_broadcast(a[r * kStep], column[v], acc[r][v]);
       continue;
     }
 #endif
     const Vec row = set1(a[r * kStep]);
 #pragma GCC unroll 2
-    for (int v = 0; v < kPanelVectors; ++v) acc[r][v] = Product::add(row, column[v], acc[r][v]);
+    for (int v = 0; v < kGemmPanelVectors; ++v) acc[r][v] = Product::add(row, column[v], acc[r][v]);
   }
 }
 
@@ -118,14 +119,14 @@ class WantedLines {
 template <typename Product, int kRows, bool kByRow>
 void multiply_rows(const GemmTile& tile) {
   constexpr int64_t kRowStep = kByRow ? kRowStride : 1, kUnitStep = kByRow ? 1 : kRowFloats;
-  Vec acc[kRows][kPanelVectors];
+  Vec acc[kRows][kGemmPanelVectors];
   const float* a = tile.a_panel;
   const float* b = tile.b_panel;
   WantedLines wanted(tile);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
-    for (int v = 0; v < kPanelVectors; ++v) acc[r][v] = zero();
+    for (int v = 0; v < kGemmPanelVectors; ++v) acc[r][v] = zero();
   }
   constexpr int64_t kUnroll = 4;
   int64_t unit = 0;
@@ -145,13 +146,13 @@ void multiply_rows(const GemmTile& tile) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
-      for (int v = 0; v < kPanelVectors; ++v) acc[r][v] += load(tile.start + r * tile.start_stride + v * kLanes);
+      for (int v = 0; v < kGemmPanelVectors; ++v) acc[r][v] += load(tile.start + r * tile.start_stride + v * kLanes);
     }
   }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
-    for (int v = 0; v < kPanelVectors; ++v) store(tile.out + r * tile.out_stride + v * kLanes, acc[r][v]);
+    for (int v = 0; v < kGemmPanelVectors; ++v) store(tile.out + r * tile.out_stride + v * kLanes, acc[r][v]);
   }
 }
 

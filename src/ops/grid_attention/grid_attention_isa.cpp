@@ -108,7 +108,7 @@ void grid_products(const GridScratch& scratch, const float* a, int64_t rows, int
                    const float* panels, float* scores) {
   const int64_t panel_step = round_up(width, 4) * kPanel;
   for (int64_t first = 0; first < keys; first += kPanel) {
-    const int64_t vectors = std::min<int64_t>(kPanelVectors, (keys - first + kLanes - 1) / kLanes);
+    const int64_t vectors = std::min(kPanelVectors, (keys - first + kLanes - 1) / kLanes);
     for (int64_t i = 0; i < rows; i += kGroupRows) {
       product_of_panel(std::min(kGroupRows, rows - i), vectors, width, {a + i * scratch.padded, scratch.padded, 1},
                        panels + first / kPanel * panel_step, kPanel, scores + i * scratch.stride + first,
