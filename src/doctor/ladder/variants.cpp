@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/parse_json.h"
+#include "infer/architecture/architecture.h"
 
 namespace brisk {
 
@@ -49,10 +50,13 @@ std::string setting_of(const Job& job, const std::string& key) {
   return json.dump();
 }
 
+// One sequence at a time: of an image all its patches.
 Job naive_job(const Job& job) {
-  return with_settings(job, {"training.padding=\"max_length\"", "training.precision=\"fp32\"",
-                             fmt::format("training.micro_batch_tokens={}", job.training.max_length),
-                             "training.measure_micro_batch=false"});
+  const ImageLayout images = architecture_of(job.model).image_layout(job.model);
+  const int64_t rows = images.empty() ? job.training.max_length : images.images.front().rows();
+  return with_settings(job,
+                       {"training.padding=\"max_length\"", "training.precision=\"fp32\"",
+                        fmt::format("training.micro_batch_tokens={}", rows), "training.measure_micro_batch=false"});
 }
 
 Job for_measuring(const Job& job, const MeasuringLength& length) {

@@ -44,6 +44,13 @@ TEST(NaiveJob, IsASequenceAtATimePaddedInFp32) {
   EXPECT_EQ(naive.training.batch_size, 8);  // the optimizer's steps are the same
 }
 
+TEST(NaiveJob, IsAnImageAtATimeWithAllItsPatches) {
+  const Job naive =
+      naive_job(resolved(R"({"task": "image_to_text", "training": {"max_length": 16}, "data": {"train": ["a.tsv"]},
+      "model": {"image_size": [32, 64], "patch_size": 4, "encoder_d_model": 64}})"));
+  EXPECT_EQ(naive.training.micro_batch_tokens, 8 * 16 + 1);  // and the class row
+}
+
 TEST(ForMeasuring, HasNoEndAndNothingBetweenTheSteps) {
   const Job job = resolved(kText);
   const Job measured = for_measuring(job, {.warmup_steps = 7, .sequences_per_step = 2});
